@@ -1,0 +1,110 @@
+"""The public interface for plugin authors: import everything from here.
+
+SemVer covers this package and ``scheduler.testing``; nothing else is promised.
+"""
+
+from scheduler.api.cycle_state import Cloneable, CycleState, StateKey
+from scheduler.api.events import (
+    ActionType,
+    ClusterEvent,
+    EventRegistration,
+    EventResource,
+    QueueingHint,
+    QueueingHintFn,
+)
+from scheduler.api.handle import Clock, Handle, Lister, Random, WaitingPod
+from scheduler.api.plugin import (
+    API_VERSION,
+    MAX_NODE_SCORE,
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PluginFactory,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+    default_normalize,
+)
+from scheduler.api.queued import QueuedPodInfo
+from scheduler.api.status import Code, Status
+from scheduler.api.views import (
+    BoolColumn,
+    CodedColumn,
+    ImageState,
+    Int32Column,
+    IntColumn,
+    NodesView,
+    NodeView,
+    Verdicts,
+)
+from scheduler.model.meta import Namespace, NodeName, PodKey, PodUid
+from scheduler.model.node import Node, Taint
+from scheduler.model.pod import Pod, Toleration
+from scheduler.model.ports import HostPort
+from scheduler.model.requests import Resources
+
+__all__ = [
+    "API_VERSION",
+    "MAX_NODE_SCORE",
+    "ActionType",
+    "BindPlugin",
+    "BoolColumn",
+    "Clock",
+    "Cloneable",
+    "ClusterEvent",
+    "Code",
+    "CodedColumn",
+    "CycleState",
+    "EventRegistration",
+    "EventResource",
+    "FilterPlugin",
+    "Handle",
+    "HostPort",
+    "ImageState",
+    "Int32Column",
+    "IntColumn",
+    "Lister",
+    "Namespace",
+    "Node",
+    "NodeName",
+    "NodeView",
+    "NodesView",
+    "PermitPlugin",
+    "Plugin",
+    "PluginFactory",
+    "Pod",
+    "PodKey",
+    "PodUid",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "QueuedPodInfo",
+    "QueueingHint",
+    "QueueingHintFn",
+    "Random",
+    "ReservePlugin",
+    "Resources",
+    "ScorePlugin",
+    "StateKey",
+    "Status",
+    "Taint",
+    "Toleration",
+    "Verdicts",
+    "WaitingPod",
+    "default_normalize",
+]

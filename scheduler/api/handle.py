@@ -1,0 +1,108 @@
+"""Handle: what a plugin may ask the engine for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from scheduler.api.status import Status
+from scheduler.api.views import NodesView
+from scheduler.model.meta import KubeObject, PodUid
+from scheduler.model.pod import Pod
+
+__all__ = ["Clock", "Handle", "Lister", "Random", "WaitingPod"]
+
+K = TypeVar("K", bound=KubeObject)
+K_co = TypeVar("K_co", bound=KubeObject, covariant=True)
+
+
+class Clock(Protocol):
+    """Time as the engine sees it: real in the daemon, virtual in tests and simulations."""
+
+    def now(self) -> float:
+        """Return seconds since the Unix epoch; never goes backwards."""
+
+
+class Random(Protocol):
+    """The part of ``random.Random`` that the engine uses."""
+
+    def random(self) -> float:
+        """Return a float in [0, 1)."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Return an int in [0, stop)."""
+
+
+class Lister(Protocol[K_co]):
+    """Read access to the watched objects of one kind."""
+
+    def get(self, key: str) -> K_co | None:
+        """Return the object under ``namespace/name`` (or the bare name of a cluster-scoped kind)."""
+
+    def list(self) -> Iterable[K_co]:
+        """Return all objects."""
+
+
+class WaitingPod(Protocol):
+    """A pod that Permit put on hold."""
+
+    @property
+    def pod(self) -> Pod:
+        """Return the pod."""
+
+    @property
+    def pending_plugins(self) -> Sequence[str]:
+        """Return the plugins it still waits for."""
+
+    def allow(self, plugin: str) -> None:
+        """Let the pod go on as far as ``plugin`` is concerned."""
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Send the pod back to the queue."""
+
+
+class Handle(Protocol):
+    """The engine, as a plugin may use it. All methods are for the scheduling thread unless they say otherwise."""
+
+    @property
+    def profile_name(self) -> str:
+        """Return the schedulerName of the profile the plugin belongs to."""
+
+    @property
+    def clock(self) -> Clock:
+        """Return the engine's clock."""
+
+    @property
+    def random(self) -> Random:
+        """Return the engine's source of chance."""
+
+    def nodes(self) -> NodesView:
+        """Return the snapshot of the running cycle."""
+
+    def lister(self, kind: type[K]) -> Lister[K]:
+        """Return the store of a watched kind.
+
+        Raises:
+            LookupError: no enabled plugin asked for the kind, or the API server does not serve it.
+        """
+
+    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
+        """Return the pods nominated to run on the node once others have left it."""
+
+    def waiting_pod(self, uid: PodUid) -> WaitingPod | None:
+        """Return a pod on hold in Permit."""
+
+    def waiting_pods(self) -> Iterable[WaitingPod]:
+        """Return all pods on hold in Permit."""
+
+    def activate(self, pods: Mapping[str, Pod]) -> None:
+        """Move these pods (by ``namespace/name``) from wherever they wait to the active queue."""
+
+    def bind(self, pod: Pod, node_name: str) -> Awaitable[Status | None]:
+        """Post the binding to the API server and settle its outcome."""
+
+    def emit_event(self, regarding: Pod, *, kind: str, reason: str, action: str, note: str) -> None:
+        """Record a Kubernetes event about the pod; ``kind`` is Normal or Warning."""
+
+    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
+        """Run ``callback`` on the scheduling thread; the only method that any thread may call."""

@@ -1,0 +1,226 @@
+"""What a plugin sees of the cluster: one node at a time, or all of them as columns.
+
+Everything here is read-only and describes the snapshot of the running cycle: assumed pods are included, nominated
+pods are not. Rows of all columns of one view belong together: row ``i`` is ``nodes.names[i]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api.status import Status
+from scheduler.model.meta import NodeName
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.ports import HostPort
+from scheduler.model.requests import Resources
+from scheduler.model.taints import Taint
+
+__all__ = ["BoolColumn", "CodedColumn", "ImageState", "Int32Column", "IntColumn", "NodeView", "NodesView", "Verdicts"]
+
+BoolColumn = NDArray[np.bool_]
+IntColumn = NDArray[np.int64]
+Int32Column = NDArray[np.int32]
+
+V = TypeVar("V", bound=Hashable)
+
+
+class ImageState(Protocol):
+    """An image that some node has."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size that the first node reported."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Return how many nodes have it."""
+
+
+class NodeView(Protocol):
+    """One node with the pods on it (assumed ones included)."""
+
+    @property
+    def name(self) -> NodeName:
+        """Return the node's name."""
+
+    @property
+    def node(self) -> Node:
+        """Return the node object."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the node's labels."""
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """Return the pods on the node, in no particular order."""
+
+    @property
+    def pods_with_affinity(self) -> Sequence[Pod]:
+        """Return the pods on the node that have pod affinity or anti-affinity."""
+
+    @property
+    def pods_with_required_anti_affinity(self) -> Sequence[Pod]:
+        """Return the pods on the node that repel others."""
+
+    @property
+    def num_pods(self) -> int:
+        """Return the number of pods on the node."""
+
+    @property
+    def allocatable(self) -> Resources:
+        """Return what the node offers (CPU in milli-cores, else whole units; "pods" is the pod limit)."""
+
+    @property
+    def requested(self) -> Resources:
+        """Return the sum of the pods' requests, same units."""
+
+    @property
+    def non_zero_requested(self) -> Resources:
+        """Return ``cpu`` and ``memory`` requested with defaults for containers that state none."""
+
+    @property
+    def used_ports(self) -> Mapping[HostPort, int]:
+        """Return the host ports in use and by how many pods."""
+
+    @property
+    def images(self) -> Mapping[str, ImageState]:
+        """Return the images on the node by every name they have."""
+
+    @property
+    def pvc_ref_counts(self) -> Mapping[str, int]:
+        """Return ``namespace/claim`` -> number of pods on the node that use it."""
+
+    @property
+    def generation(self) -> int:
+        """Return a number that grows with every change of the node or its pods."""
+
+
+class CodedColumn(Generic[V]):
+    """A column of few distinct values as integer codes: row ``i`` has ``values[codes[i]]``; code -1 means none.
+
+    A rule is evaluated once a distinct value and spread over the rows by indexing, so matching 65,000 nodes against a
+    selector costs as many Python steps as there are distinct values. ``values`` may hold values that no row has now.
+    """
+
+    __slots__ = ("code_of", "codes", "values")
+
+    def __init__(self, codes: Int32Column, values: Sequence[V], code_of: Mapping[V, int]) -> None:
+        self.codes = codes
+        self.values = values
+        self.code_of = code_of
+
+    def test(self, predicate: Callable[[V], bool], *, missing: bool) -> BoolColumn:
+        """Return ``predicate(value)`` for each row, ``missing`` for rows without a value; O(distinct values) calls."""
+        lut = np.fromiter((predicate(v) for v in self.values), np.bool_, len(self.values))
+        # The entry for code -1 stands last, where numpy's negative index finds it.
+        return np.append(lut, missing)[self.codes]
+
+    def isin(self, wanted: Iterable[V], *, missing: bool = False) -> BoolColumn:
+        """Return for each row whether its value is one of ``wanted``; O(len(wanted)) look-ups."""
+        lut = np.zeros(len(self.values) + 1, np.bool_)
+        for value in wanted:
+            code = self.code_of.get(value)
+            if code is not None:
+                lut[code] = True
+        lut[-1] = missing
+        return lut[self.codes]
+
+    def map(self, function: Callable[[V], int], *, missing: int) -> IntColumn:
+        """Return ``function(value)`` for each row, ``missing`` for rows without a value."""
+        lut = np.fromiter((function(v) for v in self.values), np.int64, len(self.values))
+        return np.append(lut, np.int64(missing))[self.codes]
+
+
+class NodesView(Protocol):
+    """All nodes (or some of them) as columns; every array has ``len(view)`` rows and must not be written to."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def names(self) -> Sequence[NodeName]:
+        """Return the node names in row order."""
+
+    @property
+    def infos(self) -> Sequence[NodeView]:
+        """Return the per-node views in row order."""
+
+    def row(self, name: str) -> int | None:
+        """Return the row of the node, or None if it is not in this view."""
+
+    def take(self, rows: NDArray[np.intp]) -> NodesView:
+        """Return a view of these rows, in this order; columns are gathered when they are first asked for."""
+
+    def allocatable(self, resource: str) -> IntColumn:
+        """Return what each node offers of the resource; 0 where it has none."""
+
+    def requested(self, resource: str) -> IntColumn:
+        """Return the sum of the requests on each node."""
+
+    def non_zero_requested(self, resource: str) -> IntColumn:
+        """Return ``requested`` with container defaults for cpu and memory; equal to ``requested`` for others."""
+
+    @property
+    def num_pods(self) -> IntColumn:
+        """Return the number of pods on each node."""
+
+    @property
+    def unschedulable(self) -> BoolColumn:
+        """Return which nodes are cordoned."""
+
+    def label(self, key: str) -> CodedColumn[str]:
+        """Return the values of a label; code -1 where a node lacks it."""
+
+    @property
+    def taints(self) -> CodedColumn[tuple[Taint, ...]]:
+        """Return each node's taints as one value; nodes with equal taints share a code (never -1)."""
+
+    def rows_using_host_ports(self) -> Sequence[int]:
+        """Return the rows of the nodes on which any host port is in use."""
+
+    def image(self, name: str) -> tuple[NDArray[np.intp], ImageState] | None:
+        """Return the rows of the nodes in this view that have the image, and the image; None if no node has it."""
+
+    @property
+    def num_all_nodes(self) -> int:
+        """Return the number of nodes in the whole snapshot, which a narrowed view does not change."""
+
+
+class Verdicts:
+    """The whole-cluster answer of a Filter plugin: which rows pass, and on demand why the others do not.
+
+    Reasons are asked for only when a pod fits nowhere (or someone asks to see them), so the common case costs one
+    boolean array.
+
+    Attributes:
+        ok: bool, one row a node: True where the node passes.
+    """
+
+    __slots__ = ("_explain", "ok")
+
+    def __init__(
+        self, ok: BoolColumn, explain: Callable[[NDArray[np.intp]], Iterable[tuple[Status, NDArray[np.intp]]]]
+    ) -> None:
+        """Make a verdict.
+
+        Args:
+            ok: which rows pass.
+            explain: gets rows that failed; returns their statuses, rows with an equal status together. Each given row
+                must appear exactly once.
+        """
+        self.ok = ok
+        self._explain = explain
+
+    @classmethod
+    def all_equal(cls, ok: BoolColumn, status: Status) -> Verdicts:
+        """Make a verdict in which every failing row has the same status."""
+        return cls(ok, lambda rows: [(status, rows)])
+
+    def explain(self, rows: NDArray[np.intp]) -> Iterable[tuple[Status, NDArray[np.intp]]]:
+        """Return the statuses of ``rows`` (all failing), grouped."""
+        return self._explain(rows) if len(rows) else []

@@ -1,0 +1,1 @@
+"""The composition root: wiring, threads, start and stop order, leadership."""

@@ -1,0 +1,1 @@
+"""Live profiles: kopf handlers for our custom resources."""

@@ -1,0 +1,1 @@
+"""Step 3: the scheduling cycle, from pop to assumed pod."""

@@ -1,0 +1,1 @@
+"""Readers of state that answer why, what if and when; never writers."""

@@ -1,0 +1,1 @@
+"""Runs plugins and knows none of them by name."""

@@ -1,0 +1,1 @@
+"""Step 1: a watch event becomes a change of state."""

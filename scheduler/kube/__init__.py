@@ -1,0 +1,1 @@
+"""The only place that speaks HTTP to the API server."""

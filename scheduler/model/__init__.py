@@ -1,0 +1,1 @@
+"""Typed, frozen values of Kubernetes objects: no I/O, no policy."""

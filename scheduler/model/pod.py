@@ -1,0 +1,337 @@
+"""Pod: the fields that scheduling reads, and the facts derived from them.
+
+Derived facts (requests, host ports, …) are cached properties: computed at the first use, kept with the value, and
+impossible to go stale because the value is frozen.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from scheduler.model.meta import Condition, KubeObject, LabelSelector, PodKey, PodUid, Value
+from scheduler.model.ports import HostPort, pod_host_ports
+from scheduler.model.requests import Resources, non_zero_pod_requests, pod_requests
+from scheduler.model.volumes import Volume
+
+__all__ = [
+    "Affinity",
+    "Container",
+    "ContainerPort",
+    "ContainerStatus",
+    "NodeAffinity",
+    "NodeSelector",
+    "NodeSelectorRequirement",
+    "NodeSelectorTerm",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodAntiAffinity",
+    "PodResourceClaim",
+    "PodSchedulingGate",
+    "PodSpec",
+    "PodStatus",
+    "PreferredSchedulingTerm",
+    "QuantityText",
+    "ResourceRequirements",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "WeightedPodAffinityTerm",
+]
+
+QuantityText = str | int | float
+"""A quantity as the wire has it; ``model.quantity`` gives it a meaning."""
+
+
+class ResourceRequirements(Value, frozen=True):
+    """``resources`` of a container or pod; the API server has already copied limits to missing requests."""
+
+    requests: dict[str, QuantityText] = {}
+    limits: dict[str, QuantityText] = {}
+
+
+class ContainerPort(Value, frozen=True):
+    """One ``ports`` entry."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = ""
+
+
+class Container(Value, frozen=True):
+    """A container or init container."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+
+
+class Toleration(Value, frozen=True):
+    """One entry of ``tolerations``; empty fields widen it (see ``model.taints``)."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class NodeSelectorRequirement(Value, frozen=True):
+    """One expression: ``In NotIn Exists DoesNotExist Gt Lt``."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Value, frozen=True):
+    """Expressions and fields that must all hold; a term with neither matches nothing."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Value, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Value, frozen=True):
+    """A node preference with its weight, 1..100."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Value, frozen=True):
+    """``affinity.nodeAffinity``."""
+
+    required: NodeSelector | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class PodAffinityTerm(Value, frozen=True):
+    """Which pods, in which namespaces, over which topology."""
+
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Value, frozen=True):
+    """A pod (anti-)affinity preference with its weight, 1..100."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Value, frozen=True):
+    """``affinity.podAffinity``."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class PodAntiAffinity(Value, frozen=True):
+    """``affinity.podAntiAffinity``."""
+
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class Affinity(Value, frozen=True):
+    """``spec.affinity``."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAntiAffinity | None = None
+
+
+class TopologySpreadConstraint(Value, frozen=True):
+    """One entry of ``topologySpreadConstraints``."""
+
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodSchedulingGate(Value, frozen=True):
+    """A named reason not to schedule the pod yet."""
+
+    name: str = ""
+
+
+class PodResourceClaim(Value, frozen=True):
+    """One entry of ``resourceClaims``."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSchedulingGroup(Value, frozen=True):
+    """``schedulingGroup``: the PodGroup the pod belongs to."""
+
+    pod_group_name: str | None = None
+
+
+class PodSpec(Value, frozen=True):
+    """``spec`` of a pod."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    overhead: dict[str, QuantityText] = {}
+    resources: ResourceRequirements | None = None
+    host_network: bool = False
+    termination_grace_period_seconds: int | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+
+
+class ContainerStatus(Value, frozen=True):
+    """What the kubelet says of one container; only resource facts are read (in-place resize)."""
+
+    name: str = ""
+    allocated_resources: dict[str, QuantityText] = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(Value, frozen=True):
+    """The claim generated for one entry of ``spec.resourceClaims``."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodExtendedResourceClaimStatus(Value, frozen=True):
+    """The claim made for extended resources that devices back."""
+
+    resource_claim_name: str = ""
+
+
+class PodStatus(Value, frozen=True):
+    """``status`` of a pod."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, QuantityText] = {}
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+
+
+class Pod(KubeObject, frozen=True):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @cached_property
+    def pod_key(self) -> PodKey:
+        """Return ``namespace/name``."""
+        return PodKey(f"{self.metadata.namespace}/{self.metadata.name}")
+
+    @property
+    def pod_uid(self) -> PodUid:
+        """Return the UID."""
+        return PodUid(self.metadata.uid)
+
+    @property
+    def priority(self) -> int:
+        """Return the priority; unset counts as 0."""
+        return self.spec.priority or 0
+
+    @property
+    def node_name(self) -> str:
+        """Return the node the pod is bound to (or assumed on), or ""."""
+        return self.spec.node_name
+
+    @property
+    def is_terminating(self) -> bool:
+        """Say whether the pod is being deleted."""
+        return self.metadata.deletion_timestamp is not None
+
+    @cached_property
+    def requests(self) -> Resources:
+        """Return what a pending pod asks for (spec §3.4, without status)."""
+        return pod_requests(self, use_status=False)
+
+    @cached_property
+    def accounted_requests(self) -> Resources:
+        """Return what an assigned pod takes from its node (spec §3.4, in-place resize status considered)."""
+        return pod_requests(self, use_status=True)
+
+    @cached_property
+    def non_zero_requests(self) -> Resources:
+        """Return requests with 100 m CPU and 200 MiB for containers that state none (scores only)."""
+        return non_zero_pod_requests(self, use_status=False)
+
+    @cached_property
+    def accounted_non_zero_requests(self) -> Resources:
+        """Return ``non_zero_requests`` as an assigned pod takes them from its node."""
+        return non_zero_pod_requests(self, use_status=True)
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """Return the host ports the pod needs on its node."""
+        return pod_host_ports(self)
+
+    @property
+    def has_affinity(self) -> bool:
+        """Say whether the pod has pod affinity or anti-affinity of any kind."""
+        affinity = self.spec.affinity
+        return affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+
+    @property
+    def has_required_anti_affinity(self) -> bool:
+        """Say whether the pod repels others."""
+        affinity = self.spec.affinity
+        return (
+            affinity is not None
+            and affinity.pod_anti_affinity is not None
+            and bool(affinity.pod_anti_affinity.required)
+        )
+
+    def on_node(self, node_name: str) -> Pod:
+        """Return this pod as if bound to ``node_name``; derived facts that do not depend on the node are kept."""
+        assumed = msgspec.structs.replace(self, spec=msgspec.structs.replace(self.spec, node_name=node_name))
+        assumed.__dict__.update(self.__dict__)
+        return assumed

@@ -1,0 +1,1 @@
+"""The HTTPS endpoints: health, metrics, configuration."""

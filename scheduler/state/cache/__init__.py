@@ -1,0 +1,1 @@
+"""Nodes, assigned and assumed pods, and the snapshot a cycle works on."""

@@ -1,0 +1,1 @@
+"""Counts kept incrementally, so that a cycle need not walk all pods."""

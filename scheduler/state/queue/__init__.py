@@ -1,0 +1,1 @@
+"""Pending pods: active, in back-off, unschedulable, gated, in flight, nominated."""

@@ -1,0 +1,1 @@
+"""Logs, metrics, slow-cycle traces."""

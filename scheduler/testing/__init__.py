@@ -1,0 +1,1 @@
+"""Public test tools for plugin authors: builders, fakes, harness, embedded API server."""
