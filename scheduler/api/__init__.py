@@ -3,7 +3,7 @@
 SemVer covers this package and ``scheduler.testing``; nothing else is promised.
 """
 
-from scheduler.api.cycle_state import Cloneable, CycleState, StateKey
+from scheduler.api.cycle_state import PODS_TO_ACTIVATE, Cloneable, CycleState, StateKey
 from scheduler.api.events import (
     ActionType,
     ClusterEvent,
@@ -34,6 +34,7 @@ from scheduler.api.plugin import (
     ScorePlugin,
     default_normalize,
 )
+from scheduler.api.preemption import EditableNode, Eviction, ExtenderError, PreemptionExtender, Victims
 from scheduler.api.queued import QueuedPodInfo
 from scheduler.api.status import Code, Status
 from scheduler.api.views import (
@@ -44,6 +45,7 @@ from scheduler.api.views import (
     IntColumn,
     NodesView,
     NodeView,
+    TermCounts,
     Verdicts,
 )
 from scheduler.model.meta import Namespace, NodeName, PodKey, PodUid
@@ -55,6 +57,7 @@ from scheduler.model.requests import Resources
 __all__ = [
     "API_VERSION",
     "MAX_NODE_SCORE",
+    "PODS_TO_ACTIVATE",
     "ActionType",
     "BindPlugin",
     "BoolColumn",
@@ -64,8 +67,11 @@ __all__ = [
     "Code",
     "CodedColumn",
     "CycleState",
+    "EditableNode",
     "EventRegistration",
     "EventResource",
+    "Eviction",
+    "ExtenderError",
     "FilterPlugin",
     "Handle",
     "HostPort",
@@ -92,6 +98,7 @@ __all__ = [
     "PreFilterPlugin",
     "PreFilterResult",
     "PreScorePlugin",
+    "PreemptionExtender",
     "QueueSortPlugin",
     "QueuedPodInfo",
     "QueueingHint",
@@ -103,8 +110,10 @@ __all__ = [
     "StateKey",
     "Status",
     "Taint",
+    "TermCounts",
     "Toleration",
     "Verdicts",
+    "Victims",
     "WaitingPod",
     "default_normalize",
 ]

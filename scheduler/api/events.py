@@ -106,12 +106,15 @@ class ClusterEvent:
     def matches(self, incoming: ClusterEvent) -> bool:
         """Say whether this registration covers the ``incoming`` happening.
 
-        Source: ``MatchClusterEvents``; a registration for Pod covers AssignedPod and UnschedulablePod.
+        Source: ``MatchClusterEvents``; a registration for Pod covers AssignedPod and UnschedulablePod,
+        one for ``*`` covers every kind.
         """
         if self.is_wildcard:
             return True
-        same = self.resource == incoming.resource or (
-            self.resource is EventResource.POD and incoming.resource in _POD_LIKE
+        same = (
+            self.resource is EventResource.WILDCARD
+            or self.resource == incoming.resource
+            or (self.resource is EventResource.POD and incoming.resource in _POD_LIKE)
         )
         return same and bool(self.action & incoming.action) and incoming.action <= self.action
 

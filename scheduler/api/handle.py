@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from scheduler.api.cycle_state import CycleState
+from scheduler.api.preemption import Eviction, PreemptionExtender
 from scheduler.api.status import Status
-from scheduler.api.views import NodesView
+from scheduler.api.views import NodesView, NodeView
 from scheduler.model.meta import KubeObject, PodUid
 from scheduler.model.pod import Pod
 
@@ -42,6 +44,10 @@ class Lister(Protocol[K_co]):
     def list(self) -> Iterable[K_co]:
         """Return all objects."""
 
+    @property
+    def version(self) -> int:
+        """Return a number that grows with every change, for those who keep what they worked out of the objects."""
+
 
 class WaitingPod(Protocol):
     """A pod that Permit put on hold."""
@@ -60,6 +66,9 @@ class WaitingPod(Protocol):
     def reject(self, plugin: str, message: str) -> None:
         """Send the pod back to the queue."""
 
+    def preempt(self, plugin: str, message: str) -> None:
+        """Send the pod back to the queue to be retried after a back-off; it is not called unschedulable."""
+
 
 class Handle(Protocol):
     """The engine, as a plugin may use it. All methods are for the scheduling thread unless they say otherwise."""
@@ -76,6 +85,13 @@ class Handle(Protocol):
     def random(self) -> Random:
         """Return the engine's source of chance."""
 
+    def is_enabled(self, feature: str) -> bool:
+        """Say whether a feature gate of Kubernetes is on.
+
+        Raises:
+            KeyError: no such gate.
+        """
+
     def nodes(self) -> NodesView:
         """Return the snapshot of the running cycle."""
 
@@ -89,6 +105,30 @@ class Handle(Protocol):
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
         """Return the pods nominated to run on the node once others have left it."""
 
+    def clear_nomination(self, pod: Pod) -> None:
+        """End the pod's nomination: its status is written, which wakes the pod."""
+
+    def run_filters(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        """Say whether the pod could run on the node, both with and without the pods nominated to it.
+
+        ``node`` may be a changed copy, if ``state`` was cloned and kept in step by ``add_pod`` and ``remove_pod``.
+        """
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
+        """Tell all PreFilter plugins that ``added`` counts as running on ``node``, a copy that has it already."""
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status | None:
+        """Tell all PreFilter plugins that ``removed`` counts as gone from ``node``, a copy that lacks it already."""
+
+    def extenders(self) -> Sequence[PreemptionExtender]:
+        """Return the configured extenders in calling order."""
+
+    def note_preemption(self) -> None:
+        """Count an attempt to make room by preemption."""
+
+    def evict(self, eviction: Eviction) -> None:
+        """Have pods removed in the background; returns at once."""
+
     def waiting_pod(self, uid: PodUid) -> WaitingPod | None:
         """Return a pod on hold in Permit."""
 
@@ -100,6 +140,20 @@ class Handle(Protocol):
 
     def bind(self, pod: Pod, node_name: str) -> Awaitable[Status | None]:
         """Post the binding to the API server and settle its outcome."""
+
+    def patch(self, obj: K, changes: Mapping[str, Any]) -> Awaitable[K | Status]:
+        """Change an object in the API server; returns it as it is then, or an Error in the server's words.
+
+        Only for the binding cycle.
+
+        Args:
+            obj: the object to change.
+            changes: a JSON merge patch (RFC 7396). With ``metadata.resourceVersion`` in it, the server refuses if the
+                object has changed since that version.
+        """
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Wait; only for the binding cycle, where others go on meanwhile."""
 
     def emit_event(self, regarding: Pod, *, kind: str, reason: str, action: str, note: str) -> None:
         """Record a Kubernetes event about the pod; ``kind`` is Normal or Warning."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -72,6 +72,17 @@ class Plugin(ABC):
         ``None`` (the default) means: after any event, always. An empty sequence: this plugin's rejections are never
         resolved by an event.
         """
+        return None
+
+    def node_signature(self, pod: Pod) -> Hashable | None:
+        """Return all of the pod that this plugin's verdict and score of a node depend on, besides that node itself.
+
+        Pods with equal signatures then share what was worked out for one of them; only nodes that have changed since
+        are looked at again (docs/design/0006-class-cache.md). The plugin's PreFilter and PreScore must depend on the
+        signature alone, too. ``None`` (the default) says that something else takes part (other nodes, other objects,
+        the time), so nothing is shared for pods that the plugin does not Skip.
+        """
+        del pod
         return None
 
     def close(self) -> None:  # noqa: B027  optional by design
@@ -264,7 +275,7 @@ def default_normalize(scores: IntColumn, *, reverse: bool = False) -> IntColumn:
     Source: ``helper.DefaultNormalizeScore``; integer division, operands non-negative.
     """
     highest = int(scores.max()) if len(scores) else 0
-    if highest == 0:
+    if highest <= 0:
         return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
     scaled = scores * MAX_NODE_SCORE // highest
     return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -8,7 +8,7 @@ compares with ``is None``.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 __all__ = ["Code", "Status"]
@@ -104,4 +104,4 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """Return this status with the plugin's name on it."""
-        return self if self.plugin == plugin else replace(self, plugin=plugin)
+        return self if self.plugin == plugin else Status(self.code, self.reasons, plugin, self.cause)

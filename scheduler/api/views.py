@@ -6,21 +6,31 @@ pods are not. Rows of all columns of one view belong together: row ``i`` is ``no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.api.status import Status
-from scheduler.model.meta import NodeName
+from scheduler.model.meta import LabelSelector, NodeName
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.ports import HostPort
 from scheduler.model.requests import Resources
 from scheduler.model.taints import Taint
 
-__all__ = ["BoolColumn", "CodedColumn", "ImageState", "Int32Column", "IntColumn", "NodeView", "NodesView", "Verdicts"]
+__all__ = [
+    "BoolColumn",
+    "CodedColumn",
+    "ImageState",
+    "Int32Column",
+    "IntColumn",
+    "NodeView",
+    "NodesView",
+    "TermCounts",
+    "Verdicts",
+]
 
 BoolColumn = NDArray[np.bool_]
 IntColumn = NDArray[np.int64]
@@ -117,9 +127,11 @@ class CodedColumn(Generic[V]):
 
     def test(self, predicate: Callable[[V], bool], *, missing: bool) -> BoolColumn:
         """Return ``predicate(value)`` for each row, ``missing`` for rows without a value; O(distinct values) calls."""
-        lut = np.fromiter((predicate(v) for v in self.values), np.bool_, len(self.values))
+        answers = [bool(predicate(v)) for v in self.values]
+        if answers.count(missing) == len(answers):  # every row gets the same, which is the usual case for many rules
+            return np.full(len(self.codes), missing, np.bool_)
         # The entry for code -1 stands last, where numpy's negative index finds it.
-        return np.append(lut, missing)[self.codes]
+        return np.array([*answers, missing], np.bool_)[self.codes]
 
     def isin(self, wanted: Iterable[V], *, missing: bool = False) -> BoolColumn:
         """Return for each row whether its value is one of ``wanted``; O(len(wanted)) look-ups."""
@@ -133,8 +145,29 @@ class CodedColumn(Generic[V]):
 
     def map(self, function: Callable[[V], int], *, missing: int) -> IntColumn:
         """Return ``function(value)`` for each row, ``missing`` for rows without a value."""
-        lut = np.fromiter((function(v) for v in self.values), np.int64, len(self.values))
-        return np.append(lut, np.int64(missing))[self.codes]
+        answers = [function(v) for v in self.values]
+        if answers.count(missing) == len(answers):
+            return np.full(len(self.codes), missing, np.int64)
+        return np.array([*answers, missing], np.int64)[self.codes]
+
+
+class TermCounts(Protocol):
+    """What pod affinity terms that pods on nodes carry add up to, by value of one topology key; good for one cycle."""
+
+    @property
+    def topology_key(self) -> str:
+        """Return the node label."""
+
+    @property
+    def is_required(self) -> bool:
+        """Say whether these are required terms, which are counted, or preferences, whose weights are added."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Return the sum for each value that a carrier's node has; never empty."""
+
+    def add_to(self, sums: IntColumn, column: CodedColumn[str], factor: int = 1) -> None:
+        """Add ``factor`` times the counts to ``sums``: an entry for each code of ``column`` and one at the end."""
 
 
 class NodesView(Protocol):
@@ -170,6 +203,10 @@ class NodesView(Protocol):
         """Return the number of pods on each node."""
 
     @property
+    def lowest_priority(self) -> IntColumn:
+        """Return the lowest priority of the pods on each node; higher than any priority where there are none."""
+
+    @property
     def unschedulable(self) -> BoolColumn:
         """Return which nodes are cordoned."""
 
@@ -183,8 +220,38 @@ class NodesView(Protocol):
     def rows_using_host_ports(self) -> Sequence[int]:
         """Return the rows of the nodes on which any host port is in use."""
 
+    @property
+    def rows_with_required_anti_affinity(self) -> Sequence[int]:
+        """Return the rows of the nodes with a pod that repels others."""
+
     def image(self, name: str) -> tuple[NDArray[np.intp], ImageState] | None:
         """Return the rows of the nodes in this view that have the image, and the image; None if no node has it."""
+
+    def matching_pods(
+        self, namespaces: frozenset[str] | None, selector: LabelSelector | None, *, include_terminating: bool
+    ) -> IntColumn:
+        """Return how many pods on each node are in one of the namespaces (None: any) and match the selector.
+
+        A missing selector matches no pod, an empty one every pod. Asking the same again costs as much as pods came and
+        went since.
+        """
+
+    @property
+    def used_claims(self) -> Collection[str]:
+        """Return ``namespace/name`` of every persistent volume claim that a pod in the whole snapshot uses."""
+
+    def repelling_terms(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[TermCounts]:
+        """Return the required anti-affinity terms, carried on any node of the snapshot, that select ``pod``.
+
+        There is one entry a topology key. ``namespace_labels`` are those of the pod's namespace. Carriers on nodes that
+        lack the topology key are left out. Asking again costs as much as carriers came and went since.
+        """
+
+    def preferring_terms(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[TermCounts]:
+        """Return the required affinity terms and the preferences that select ``pod``, as ``repelling_terms`` does.
+
+        Preferences for anti-affinity count with a negative weight.
+        """
 
     @property
     def num_all_nodes(self) -> int:
@@ -199,12 +266,18 @@ class Verdicts:
 
     Attributes:
         ok: bool, one row a node: True where the node passes.
+        errors: the rows that could not be judged, whose status is an Error; None if there are none. If such a row is
+            still in the running, the whole attempt fails, as it does when the per-node form answers with an Error.
     """
 
-    __slots__ = ("_explain", "ok")
+    __slots__ = ("_explain", "errors", "ok")
 
     def __init__(
-        self, ok: BoolColumn, explain: Callable[[NDArray[np.intp]], Iterable[tuple[Status, NDArray[np.intp]]]]
+        self,
+        ok: BoolColumn,
+        explain: Callable[[NDArray[np.intp]], Iterable[tuple[Status, NDArray[np.intp]]]],
+        *,
+        errors: BoolColumn | None = None,
     ) -> None:
         """Make a verdict.
 
@@ -212,8 +285,10 @@ class Verdicts:
             ok: which rows pass.
             explain: gets rows that failed; returns their statuses, rows with an equal status together. Each given row
                 must appear exactly once.
+            errors: which of the rows that failed have an Error as status.
         """
         self.ok = ok
+        self.errors = errors
         self._explain = explain
 
     @classmethod

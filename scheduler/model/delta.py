@@ -62,6 +62,8 @@ class Rejected:
         uid: as far as it could be read, else "".
         resource_version: as far as it could be read, else "".
         reason: what is wrong with it, with the path of the field.
+        scheduler_name: of a pod, as far as it could be read.
+        node_name: of a pod, as far as it could be read.
     """
 
     kind: type[KubeObject]
@@ -70,6 +72,8 @@ class Rejected:
     uid: str
     resource_version: str
     reason: str
+    scheduler_name: str = ""
+    node_name: str = ""
 
 
 Delta = Added | Changed | Removed | Synced | Unavailable | Rejected

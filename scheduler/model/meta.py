@@ -7,12 +7,14 @@ properties (derived facts that are computed once, such as a pod's requests); the
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Annotated, NewType
 
 import msgspec
 
 __all__ = [
     "Condition",
+    "Int32",
+    "Int64",
     "KubeObject",
     "LabelSelector",
     "LabelSelectorRequirement",
@@ -29,6 +31,11 @@ __all__ = [
 PodUid = NewType("PodUid", str)
 PodKey = NewType("PodKey", str)
 NodeName = NewType("NodeName", str)
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+"""An ``int32`` of the API: decode refuses what does not fit, so that arithmetic on columns cannot overflow."""
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""An ``int64`` of the API."""
 
 
 class Value(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -52,7 +59,7 @@ class ObjectMeta(Value, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}
@@ -66,7 +73,7 @@ class ListMeta(Value, frozen=True):
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
-    remaining_item_count: int | None = None
+    remaining_item_count: Int64 | None = None
 
 
 class KubeObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, dict=True):
@@ -100,6 +107,11 @@ class KubeObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
         return self.metadata.annotations
 
     @property
+    def original(self) -> bytes | None:
+        """Return the JSON as the API server sent it, where it was kept (see ``kube.originals``)."""
+        return self.__dict__.get("original_json")
+
+    @property
     def key(self) -> str:
         """Return ``namespace/name``, or the bare name of a cluster-scoped object."""
         meta = self.metadata
@@ -115,7 +127,7 @@ class Condition(Value, frozen=True):
     message: str = ""
     last_probe_time: str | None = None
     last_transition_time: str | None = None
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class LabelSelectorRequirement(Value, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from scheduler.model.meta import Condition, KubeObject, Value
+from scheduler.model.meta import Condition, Int64, KubeObject, Value
 from scheduler.model.pod import QuantityText
 from scheduler.model.requests import Resources, node_allocatable
 from scheduler.model.taints import Taint
@@ -23,7 +23,7 @@ class ContainerImage(Value, frozen=True):
     """An image on the node, under all its names."""
 
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(Value, frozen=True):

@@ -10,15 +10,18 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model.meta import Condition, KubeObject, LabelSelector, PodKey, PodUid, Value
+from scheduler.model.affinity import PodAffinityTerms, pod_affinity_terms
+from scheduler.model.meta import Condition, Int32, Int64, KubeObject, LabelSelector, PodKey, PodUid, Value
 from scheduler.model.ports import HostPort, pod_host_ports
 from scheduler.model.requests import Resources, non_zero_pod_requests, pod_requests
+from scheduler.model.timestamps import unix_s
 from scheduler.model.volumes import Volume
 
 __all__ = [
     "Affinity",
     "Container",
     "ContainerPort",
+    "ContainerRestartRule",
     "ContainerStatus",
     "NodeAffinity",
     "NodeSelector",
@@ -54,10 +57,16 @@ class ResourceRequirements(Value, frozen=True):
 class ContainerPort(Value, frozen=True):
     """One ``ports`` entry."""
 
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = msgspec.field(name="hostIP", default="")
     protocol: str = ""
+
+
+class ContainerRestartRule(Value, frozen=True):
+    """One entry of ``restartPolicyRules``; only the action is read."""
+
+    action: str = ""
 
 
 class Container(Value, frozen=True):
@@ -68,6 +77,7 @@ class Container(Value, frozen=True):
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str = ""
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
 
 class Toleration(Value, frozen=True):
@@ -77,7 +87,7 @@ class Toleration(Value, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class NodeSelectorRequirement(Value, frozen=True):
@@ -104,7 +114,7 @@ class NodeSelector(Value, frozen=True):
 class PreferredSchedulingTerm(Value, frozen=True):
     """A node preference with its weight, 1..100."""
 
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -131,7 +141,7 @@ class PodAffinityTerm(Value, frozen=True):
 class WeightedPodAffinityTerm(Value, frozen=True):
     """A pod (anti-)affinity preference with its weight, 1..100."""
 
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -168,11 +178,11 @@ class Affinity(Value, frozen=True):
 class TopologySpreadConstraint(Value, frozen=True):
     """One entry of ``topologySpreadConstraints``."""
 
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
@@ -205,7 +215,7 @@ class PodSpec(Value, frozen=True):
     scheduler_name: str = ""
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     node_selector: dict[str, str] = {}
@@ -218,7 +228,8 @@ class PodSpec(Value, frozen=True):
     overhead: dict[str, QuantityText] = {}
     resources: ResourceRequirements | None = None
     host_network: bool = False
-    termination_grace_period_seconds: int | None = None
+    host_users: bool | None = None
+    termination_grace_period_seconds: Int64 | None = None
     scheduling_group: PodSchedulingGroup | None = None
 
 
@@ -270,6 +281,11 @@ class Pod(KubeObject, frozen=True):
         return PodKey(f"{self.metadata.namespace}/{self.metadata.name}")
 
     @property
+    def key(self) -> str:
+        """Return ``namespace/name``."""
+        return self.pod_key
+
+    @property
     def pod_uid(self) -> PodUid:
         """Return the UID."""
         return PodUid(self.metadata.uid)
@@ -288,6 +304,12 @@ class Pod(KubeObject, frozen=True):
     def is_terminating(self) -> bool:
         """Say whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
+
+    @cached_property
+    def started_s(self) -> float | None:
+        """Return when the kubelet took the pod up, in seconds since the epoch; None if it has not (or is illegible)."""
+        started = self.status.start_time
+        return None if started is None else unix_s(started)
 
     @cached_property
     def requests(self) -> Resources:
@@ -314,11 +336,21 @@ class Pod(KubeObject, frozen=True):
         """Return the host ports the pod needs on its node."""
         return pod_host_ports(self)
 
+    @cached_property
+    def attachable_volumes(self) -> tuple[Volume, ...]:
+        """Return the volumes that may take a node's places for volumes: claims, ephemeral ones and in-tree disks."""
+        return tuple(volume for volume in self.spec.volumes if volume.is_attachable)
+
     @property
     def has_affinity(self) -> bool:
         """Say whether the pod has pod affinity or anti-affinity of any kind."""
         affinity = self.spec.affinity
         return affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+
+    @cached_property
+    def affinity_terms(self) -> PodAffinityTerms:
+        """Return the pod affinity and anti-affinity as it is evaluated."""
+        return pod_affinity_terms(self)
 
     @property
     def has_required_anti_affinity(self) -> bool:
@@ -335,3 +367,10 @@ class Pod(KubeObject, frozen=True):
         assumed = msgspec.structs.replace(self, spec=msgspec.structs.replace(self.spec, node_name=node_name))
         assumed.__dict__.update(self.__dict__)
         return assumed
+
+    def nominated_to(self, node_name: str) -> Pod:
+        """Return this pod as if its status said that it is nominated to ``node_name``."""
+        status = msgspec.structs.replace(self.status, nominated_node_name=node_name)
+        nominated = msgspec.structs.replace(self, status=status)
+        nominated.__dict__.update(self.__dict__)
+        return nominated

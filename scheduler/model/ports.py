@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from scheduler.model.pod import Pod
+    from scheduler.model.pod import Container, Pod
 
-__all__ = ["HostPort", "pod_host_ports"]
+__all__ = ["ANY_IP", "HostPort", "pod_host_ports", "ports_conflict"]
+
+ANY_IP = "0.0.0.0"  # noqa: S104  the address that means every address; nothing is bound here
+_DEFAULT_PROTOCOL = "TCP"
+_ALWAYS = "Always"
 
 
 class HostPort(NamedTuple):
@@ -19,5 +24,37 @@ class HostPort(NamedTuple):
 
 
 def pod_host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the host ports of the pod's containers and native sidecars."""
-    raise NotImplementedError  # model helper
+    """Return the host ports of the pod's native sidecars and containers, each once."""
+    spec = pod.spec
+    found: list[HostPort] = []
+    for container in spec.init_containers:
+        if container.restart_policy == _ALWAYS:
+            _collect(container, found)
+    for container in spec.containers:
+        if container.ports:
+            _collect(container, found)
+    return tuple(dict.fromkeys(found)) if found else ()
+
+
+def ports_conflict(wanted: Iterable[HostPort], used: Collection[HostPort]) -> bool:
+    """Say whether one of ``wanted`` cannot be had beside ``used`` (best a set or dict: members are looked up).
+
+    Two ports collide if protocol and number are equal and the addresses are equal or one of them is 0.0.0.0.
+    """
+    if not used:
+        return False
+    return any(_conflicts(port, used) for port in wanted)
+
+
+def _conflicts(port: HostPort, used: Collection[HostPort]) -> bool:
+    if port.ip == ANY_IP:
+        return any(other.port == port.port and other.protocol == port.protocol for other in used)
+    return port in used or HostPort(ANY_IP, port.protocol, port.port) in used
+
+
+def _collect(container: Container, found: list[HostPort]) -> None:
+    found.extend(
+        HostPort(port.host_ip or ANY_IP, port.protocol or _DEFAULT_PROTOCOL, port.host_port)
+        for port in container.ports
+        if port.host_port > 0
+    )

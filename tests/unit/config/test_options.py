@@ -1,0 +1,45 @@
+"""SchedulerOptions: Podium's own second file, as strict as the first."""
+
+import pytest
+
+from scheduler.config.errors import ConfigError
+from scheduler.config.options import SchedulerOptions, load_options
+
+_HEADER = "apiVersion: podium.dev/v1alpha1\nkind: SchedulerOptions\n"
+
+
+def test_defaults():
+    """An empty file changes nothing."""
+    assert load_options(_HEADER.encode()) == SchedulerOptions(True, 5.0, 64, 90.0)
+
+
+def test_everything_set():
+    """Each field has its name in the file."""
+    text = (
+        "honorForeignNominations: false\npluginBudgetSeconds: 0.25\nbindConcurrency: 128\nwatchStaleAfterSeconds: 60\n"
+    )
+
+    assert load_options((_HEADER + text).encode()) == SchedulerOptions(False, 0.25, 128, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("foo: 1\n", ('strict decoding error: unknown field "foo"',), id="unknown field"),
+        pytest.param("bindConcurrency: x\n", ("bindConcurrency: cannot unmarshal string into a field of type int32",), id="wrong type"),
+        pytest.param("bindConcurrency: 0\npluginBudgetSeconds: -1\nwatchStaleAfterSeconds: 0\n", ("pluginBudgetSeconds: Invalid value: -1: must be greater than zero", "bindConcurrency: Invalid value: 0: must be greater than zero", "watchStaleAfterSeconds: Invalid value: 0: must be greater than zero"), id="not positive"),
+        pytest.param("bindConcurrency: 1\nbindConcurrency: 2\n", ('strict decoding error: yaml: line 4: key "bindConcurrency" already set in map',), id="duplicate field"),
+    ],
+)  # fmt: skip
+def test_refusals(text, expected):
+    """All problems at once."""
+    with pytest.raises(ConfigError) as caught:
+        load_options((_HEADER + text).encode())
+
+    assert caught.value.problems == expected
+
+
+def test_kinds_are_not_mixed_up():
+    """The upstream kind is not taken for ours."""
+    with pytest.raises(ConfigError, match=", Kind=SchedulerOptions"):
+        load_options(b"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
