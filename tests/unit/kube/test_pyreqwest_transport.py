@@ -1,0 +1,478 @@
+"""The HTTP client against real sockets on loopback: what it says about requests that failed, and about time.
+
+The one place where unit tests open sockets: which failures mean "not sent" is a property of the library, and a new
+version of it must not change that unnoticed.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+
+import pytest
+import trustme
+from aiohttp import web
+
+from scheduler.kube.credentials import FileContent, FileCredentials, TlsMaterial
+from scheduler.kube.errors import ApiError, CredentialsError, TransportError
+from scheduler.kube.pyreqwest_transport import USER_AGENT, PyreqwestTransport
+from scheduler.kube.rate_limit import TokenBucket
+
+TIMEOUT_S = 5.0
+
+
+class Identity:
+    """Credentials whose token changes when it is renewed."""
+
+    def __init__(self, server, *tokens, tls=TlsMaterial()):  # noqa: B008  frozen
+        self.server, self.tokens, self.current_tls = server, list(tokens), tls
+        self.renewed = self.rechecked = 0
+
+    def tls(self):
+        return self.current_tls
+
+    def token(self):
+        return self.tokens[0] if self.tokens else None
+
+    def recheck(self):
+        self.rechecked += 1
+
+    async def renew(self):
+        self.renewed += 1
+        if len(self.tokens) > 1:
+            self.tokens.pop(0)
+
+
+@contextlib.asynccontextmanager
+async def serving(handler, ssl_context=None):
+    """Serve every path with ``handler`` on a free port and yield the port."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=ssl_context).start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def raw_server(talk):
+    """Serve connections with ``talk(reader, writer)`` below HTTP and yield the base URL."""
+    writers = []
+
+    async def connected(reader, writer):
+        writers.append(writer)
+        await talk(reader, writer)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        for writer in writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+        server.close()
+        await server.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def connected_to(base, *tokens, **kwargs):
+    transport = PyreqwestTransport(Identity(base, *tokens), **kwargs)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_request_carries_what_was_asked():
+    """Method, path, body, headers; nothing that we did not ask for."""
+    seen, observed = [], []
+
+    async def handler(request):
+        seen.append((request.method, request.path_qs, await request.read(), request.headers))
+        return web.json_response({"kind": "Status"}, status=201, headers={"X-Test": "1"})
+
+    async def go():
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}", "tok") as transport:
+            transport._observe = lambda *args: observed.append(args)
+            return port, await transport.request(
+                "PATCH", "/a/b?c=d%20e", body=b"{}", content_type="application/x", timeout_s=TIMEOUT_S
+            )
+
+    port, response = asyncio.run(go())
+    method, path, body, headers = seen[0]
+    assert (method, path, body) == ("PATCH", "/a/b?c=d%20e", b"{}")
+    assert headers["Authorization"] == "Bearer tok"
+    assert headers["Content-Type"] == "application/x"
+    assert headers["Accept"] == "application/json"
+    assert headers["User-Agent"] == USER_AGENT
+    assert "Accept-Encoding" not in headers
+    assert response.status == 201
+    assert response.headers["x-test"] == "1"
+    assert response.body == b'{"kind": "Status"}'
+    assert observed[0][:3] == ("PATCH", f"127.0.0.1:{port}", "201")
+    assert 0.0 < observed[0][3] < TIMEOUT_S
+
+
+def test_failures_and_redirects_are_answers():
+    """A status is a value; nothing is followed, nothing is raised."""
+
+    async def handler(request):
+        raise web.HTTPFound("http://127.0.0.1:1/") if request.path == "/r" else web.HTTPConflict
+
+    async def go():
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}") as transport:
+            return [(await transport.request("GET", path, timeout_s=TIMEOUT_S)).status for path in ("/r", "/c")]
+
+    assert asyncio.run(go()) == [302, 409]
+
+
+async def failure_of(base, timeout_s=0.3, **kwargs):
+    observed = []
+    async with connected_to(base, observe=lambda *args: observed.append(args[2]), **kwargs) as transport:
+        with pytest.raises(TransportError) as caught:
+            await transport.request("POST", "/x", body=b"{}", timeout_s=timeout_s)
+    assert observed == ["<error>"]
+    return caught.value
+
+
+def test_refused_connection_was_not_sent():
+    """Nothing listens."""
+    error = asyncio.run(failure_of(f"http://127.0.0.1:{free_port()}"))
+    assert (error.sent, error.refused) == (False, True)
+
+
+def test_unknown_host_was_not_sent():
+    """The name cannot be resolved."""
+    error = asyncio.run(failure_of("http://podium.invalid"))
+    assert (error.sent, error.refused) == (False, False)
+
+
+async def read_and(reader, writer, answer):
+    await reader.readuntil(b"\r\n\r\n")
+    if answer is not None:
+        writer.write(answer)
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(None, id="silence until the time-out"),
+        pytest.param(b"", id="closed without an answer"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", id="cut in the body"),
+        pytest.param(b"nonsense\r\n\r\n", id="not HTTP"),
+    ],
+)
+def test_request_without_an_answer_may_have_been_carried_out(answer):
+    """Whatever the library calls the error."""
+
+    async def go():
+        async with raw_server(lambda reader, writer: read_and(reader, writer, answer)) as base:
+            return await failure_of(base)
+
+    error = asyncio.run(go())
+    assert (error.sent, error.refused) == (True, False)
+
+
+def test_full_pool_was_not_sent():
+    """A request that waited for a connection until its time was over never left."""
+
+    async def go():
+        async with (
+            raw_server(lambda reader, writer: read_and(reader, writer, None)) as base,
+            connected_to(base, pool_size=1) as transport,
+        ):
+            first = asyncio.create_task(transport.request("GET", "/1", timeout_s=0.5))
+            await asyncio.sleep(0.05)
+            with pytest.raises(TransportError) as waiting:
+                await transport.request("GET", "/2", timeout_s=0.1)
+            with pytest.raises(TransportError) as sent:
+                await first
+            return waiting.value.sent, sent.value.sent
+
+    assert asyncio.run(go()) == (False, True)
+
+
+def test_unauthorized_is_answered_with_a_new_token_once():
+    """All requests that met the old token share one renewal."""
+
+    async def handler(request):
+        return web.Response(status=200 if request.headers["Authorization"] == "Bearer new" else 401)
+
+    async def go():
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}", "old", "new") as transport:
+            answers = await asyncio.gather(*[transport.request("GET", "/", timeout_s=TIMEOUT_S) for _ in range(5)])
+            return [answer.status for answer in answers], transport._credentials.renewed
+
+    assert asyncio.run(go()) == ([200] * 5, 1)
+
+
+def test_unauthorized_without_a_new_token_is_the_answer():
+    """No loop."""
+    calls = []
+
+    async def handler(_):
+        calls.append(1)
+        return web.Response(status=401)
+
+    async def go():
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}", "only") as transport:
+            return (await transport.request("GET", "/", timeout_s=TIMEOUT_S)).status
+
+    assert asyncio.run(go()) == 401
+    assert len(calls) == 1
+
+
+def test_stream_hands_out_chunks_as_they_come():
+    """A small chunk arrives while the stream stays open, and leaving closes the connection."""
+
+    async def go():
+        go_on, gone = asyncio.Event(), asyncio.Event()
+
+        async def handler(request):
+            response = web.StreamResponse()
+            await response.prepare(request)
+            try:
+                await response.write(b"one\n")
+                await go_on.wait()
+                while True:
+                    await response.write(b"two\n")
+                    await asyncio.sleep(0.01)
+            except (ConnectionError, asyncio.CancelledError):
+                gone.set()
+                raise
+
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}") as transport:
+            async with transport.stream("/watch", connect_timeout_s=TIMEOUT_S) as chunks:
+                async with asyncio.timeout(TIMEOUT_S):
+                    first = await anext(chunks)
+                go_on.set()
+                second = await anext(chunks)
+            async with asyncio.timeout(TIMEOUT_S):
+                await gone.wait()
+            return type(first), first, second[:4]
+
+    assert asyncio.run(go()) == (bytes, b"one\n", b"two\n")
+
+
+def test_stream_ends():
+    """A whole body ends the iteration; a cut one raises."""
+
+    async def handler(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"line\n")
+        if request.path == "/cut":
+            request.transport.abort()
+        return response
+
+    async def read(transport, path):
+        async with transport.stream(path, connect_timeout_s=TIMEOUT_S) as chunks:
+            return b"".join([chunk async for chunk in chunks])
+
+    async def go():
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}") as transport:
+            assert await read(transport, "/whole") == b"line\n"
+            with pytest.raises(TransportError) as caught:
+                await read(transport, "/cut")
+            assert caught.value.sent
+
+    asyncio.run(go())
+
+
+def test_stream_that_is_refused():
+    """The status and the Status reach the caller before any chunk."""
+
+    async def handler(_):
+        return web.json_response({"kind": "Status", "reason": "Expired", "message": "too old"}, status=410)
+
+    async def go():
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}") as transport:
+            with pytest.raises(ApiError) as caught:
+                async with transport.stream("/watch", connect_timeout_s=TIMEOUT_S):
+                    pytest.fail("there is no stream")
+            return caught.value
+
+    error = asyncio.run(go())
+    assert error.is_expired
+    assert error.message == "too old"
+
+
+def test_stream_without_an_answer_times_out():
+    """The headers did not come in time."""
+
+    async def go():
+        async with (
+            raw_server(lambda reader, writer: read_and(reader, writer, None)) as base,
+            connected_to(base) as transport,
+        ):
+            with pytest.raises(TransportError, match=r"no answer within 0\.1 s"):
+                async with transport.stream("/watch", connect_timeout_s=0.1):
+                    pytest.fail("there is no stream")
+
+    asyncio.run(go())
+
+
+def test_streams_do_not_take_places_in_the_pool():
+    """More watches than connections for requests."""
+
+    async def handler(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if request.path == "/watch":
+            await response.write(b"x")
+            await asyncio.sleep(TIMEOUT_S)
+        return response
+
+    async def go():
+        async with (
+            serving(handler) as port,
+            connected_to(f"http://127.0.0.1:{port}", pool_size=1) as transport,
+            transport.stream("/watch", connect_timeout_s=TIMEOUT_S),
+            transport.stream("/watch", connect_timeout_s=TIMEOUT_S),
+        ):
+            return (await transport.request("GET", "/", timeout_s=TIMEOUT_S)).status
+
+    assert asyncio.run(go()) == 200
+
+
+def test_own_rate_limit_is_kept():
+    """Each request takes a token."""
+
+    async def handler(_):
+        return web.Response()
+
+    async def go():
+        waits = []
+
+        async def sleep(seconds):
+            waits.append(seconds)
+
+        limiter = TokenBucket(10.0, 1, monotonic=lambda: 0.0, sleep=sleep)
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}", limiter=limiter) as transport:
+            for _ in range(3):
+                await transport.request("GET", "/", timeout_s=TIMEOUT_S)
+        return waits
+
+    assert asyncio.run(go()) == pytest.approx([0.1, 0.2])
+
+
+def test_turn_that_would_come_too_late_was_not_sent():
+    """The wait for a turn counts against the time limit: a write must not leave after the lease that allowed it."""
+
+    async def go():
+        limiter = TokenBucket(1.0, 1, monotonic=lambda: 0.0, sleep=asyncio.sleep)
+        async with connected_to("http://127.0.0.1:9", limiter=limiter) as transport:
+            limiter.reserve()
+            with pytest.raises(TransportError) as caught:
+                await transport.request("POST", "/", timeout_s=0.5)
+        return caught.value
+
+    error = asyncio.run(go())
+    assert not error.sent
+    assert "rate limit" in str(error)
+
+
+@pytest.fixture(scope="module")
+def ca():
+    return trustme.CA()
+
+
+class TestTls:
+    """Certificates: who is trusted, who we are, and what happens when they are replaced."""
+
+    @staticmethod
+    def context(ca, *names):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        ca.issue_cert(*names).configure_cert(context)
+        context.verify_mode = ssl.CERT_REQUIRED
+        ca.configure_trust(context)
+        return context
+
+    @staticmethod
+    def client_pem(ca):
+        cert = ca.issue_cert("podium.test")
+        return cert.private_key_pem.bytes() + b"".join(blob.bytes() for blob in cert.cert_chain_pems)
+
+    @staticmethod
+    async def handler(request):
+        subject = dict(pair[0] for pair in request.transport.get_extra_info("peercert")["subject"])
+        return web.json_response(subject)
+
+    def test_both_sides_prove_who_they_are(self, ca):
+        """The server by its CA, we by our certificate."""
+
+        async def go():
+            tls = TlsMaterial(ca.cert_pem.bytes(), self.client_pem(ca))
+            async with serving(self.handler, self.context(ca, "127.0.0.1")) as port:
+                transport = PyreqwestTransport(Identity(f"https://127.0.0.1:{port}", tls=tls))
+                response = await transport.request("GET", "/", timeout_s=TIMEOUT_S)
+                await transport.close()
+                return response.status
+
+        assert asyncio.run(go()) == 200
+
+    def test_other_name_in_the_certificate(self, ca):
+        """``tls-server-name``: the connection goes to the address, the certificate is checked for the name."""
+
+        async def go():
+            tls = TlsMaterial(ca.cert_pem.bytes(), self.client_pem(ca), server_name="kubernetes.default")
+            async with serving(self.handler, self.context(ca, "kubernetes.default")) as port:
+                transport = PyreqwestTransport(Identity(f"https://127.0.0.1:{port}", tls=tls))
+                response = await transport.request("GET", "/", timeout_s=TIMEOUT_S)
+                await transport.close()
+                return response.status
+
+        assert asyncio.run(go()) == 200
+
+    def test_unknown_server_is_not_spoken_to_until_the_ca_is_replaced(self, ca):
+        """The request is not sent; the files are looked at again; the new CA makes a new client."""
+
+        async def go():
+            client = self.client_pem(ca)
+            async with serving(self.handler, self.context(ca, "127.0.0.1")) as port:
+                identity = Identity(f"https://127.0.0.1:{port}", tls=TlsMaterial(trustme.CA().cert_pem.bytes(), client))
+                transport = PyreqwestTransport(identity)
+                with pytest.raises(TransportError) as caught:
+                    await transport.request("GET", "/", timeout_s=TIMEOUT_S)
+                identity.current_tls = TlsMaterial(ca.cert_pem.bytes(), client)
+                response = await transport.request("GET", "/", timeout_s=TIMEOUT_S)
+                await transport.close()
+                return caught.value.sent, identity.rechecked, response.status
+
+        assert asyncio.run(go()) == (False, 1, 200)
+
+    def test_half_replaced_certificates_keep_the_old_client(self, ca):
+        """A key without its certificate is not used, and does not stop us."""
+
+        async def go():
+            good = TlsMaterial(ca.cert_pem.bytes(), self.client_pem(ca))
+            async with serving(self.handler, self.context(ca, "127.0.0.1")) as port:
+                identity = Identity(f"https://127.0.0.1:{port}", tls=good)
+                transport = PyreqwestTransport(identity)
+                identity.current_tls = TlsMaterial(ca.cert_pem.bytes(), b"broken")
+                response = await transport.request("GET", "/", timeout_s=TIMEOUT_S)
+                await transport.close()
+                return response.status
+
+        assert asyncio.run(go()) == 200
+
+    def test_useless_certificates_are_refused_at_the_start(self):
+        """Before anything is sent."""
+        credentials = FileCredentials(
+            "https://127.0.0.1:1",
+            client_certificate=FileContent(None, b"nonsense"),
+            client_key=FileContent(None, b"nonsense"),
+        )
+        with pytest.raises(CredentialsError, match="cannot be used"):
+            PyreqwestTransport(credentials)
