@@ -1,0 +1,130 @@
+"""backoffQ: pods that were tried, may be schedulable now, and wait so that they do not crowd out others.
+
+There are two heaps. Pods that plugins rejected are ordered by the second in which their back-off ends and within it by
+the QueueSort plugin; they may be popped early when activeQ is empty. Pods that failed by an error always wait.
+
+    attempt failed    1st  2nd  3rd  4th  5th …
+    back-off          1 s  2 s  4 s  8 s  10 s …      (initial 1 s, max 10 s)
+
+All comparisons are in whole seconds: a back-off that ends at 12.7 counts as ending at 12, and a pod leaves when the
+clock shows a *later* second, so whole seconds' worth of pods become active at once and in order (KEP-5142, spec §2.3).
+"""
+
+from __future__ import annotations
+
+import math
+
+from scheduler.api.queued import QueuedPodInfo
+from scheduler.state.queue.active import SortKey
+from scheduler.state.queue.heap import KeyedHeap
+from scheduler.state.queue.metrics import BACKOFF, QueueMetrics
+
+__all__ = ["NEVER_BACKED_OFF_S", "BackoffQueue", "backoff_duration_s"]
+
+NEVER_BACKED_OFF_S = -math.inf
+"""The end of a back-off that is none."""
+
+_WINDOW_S = 1.0
+_MAX_SHIFT = 62
+
+
+def backoff_duration_s(failures: int, *, initial_s: float, max_s: float) -> float:
+    """Return the back-off after this many failures, in seconds: ``initial · 2^(failures - 1)``, at most ``max``.
+
+    Source: ``calculateBackoffDuration``.
+    """
+    if failures == 0:
+        return 0.0
+    factor = 1 << min(failures - 1, _MAX_SHIFT)
+    return max_s if initial_s > max_s / factor else initial_s * factor
+
+
+class BackoffQueue:
+    """The two heaps as one queue that keeps the ``backoff`` gauge equal to the sum of their sizes."""
+
+    __slots__ = ("_errors", "_initial_s", "_max_s", "_metrics", "_rejected", "_sort_key")
+
+    def __init__(self, *, initial_s: float, max_s: float, sort_key: SortKey, metrics: QueueMetrics) -> None:
+        self._initial_s = initial_s
+        self._max_s = max_s
+        self._sort_key = sort_key
+        self._metrics = metrics
+        self._rejected: KeyedHeap[QueuedPodInfo] = KeyedHeap()
+        self._errors: KeyedHeap[QueuedPodInfo] = KeyedHeap()
+
+    def __len__(self) -> int:
+        return len(self._rejected) + len(self._errors)
+
+    @property
+    def num_poppable(self) -> int:
+        """Return how many pods may be popped before their back-off ends."""
+        return len(self._rejected)
+
+    def expiration_s(self, info: QueuedPodInfo) -> float:
+        """Return the whole second in which the pod's back-off ends, remembered in the record until the next failure."""
+        failures = info.consecutive_errors_count or info.unschedulable_count
+        if failures == 0 or self._max_s == 0:
+            return NEVER_BACKED_OFF_S
+        if info.backoff_expiration_s is None:
+            duration_s = backoff_duration_s(failures, initial_s=self._initial_s, max_s=self._max_s)
+            info.backoff_expiration_s = float(math.floor(info.timestamp_s + duration_s))
+        return info.backoff_expiration_s
+
+    def is_backing_off(self, info: QueuedPodInfo, now_s: float) -> bool:
+        """Say whether the pod must wait; in the very second of its expiration it still does."""
+        return self.expiration_s(info) >= math.floor(now_s)
+
+    def next_due_s(self) -> float | None:
+        """Return when ``pop_completed`` will next have something to give, or None."""
+        heads = [head for head in (self._rejected.peek(), self._errors.peek()) if head is not None]
+        return min(self.expiration_s(head) for head in heads) + _WINDOW_S if heads else None
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """Return the record of the pod ``namespace/name``, or None."""
+        return self._rejected.get(key) or self._errors.get(key)
+
+    def infos(self) -> list[QueuedPodInfo]:
+        """Return all records, in no useful order."""
+        return [*self._rejected, *self._errors]
+
+    def add(self, info: QueuedPodInfo, event: str) -> None:
+        """Put a pod in; without rejector plugins it counts as failed by an error."""
+        if self._push(info):
+            self._metrics.pending(BACKOFF, 1)
+        self._metrics.incoming(BACKOFF, event)
+
+    def refresh(self, info: QueuedPodInfo) -> None:
+        """Move a pod whose record has changed to its new place."""
+        self._push(info)
+
+    def remove(self, key: str) -> QueuedPodInfo | None:
+        """Take a pod out and return its record, or None."""
+        info = self._rejected.remove(key) or self._errors.remove(key)
+        if info is not None:
+            self._metrics.pending(BACKOFF, -1)
+        return info
+
+    def pop(self) -> QueuedPodInfo | None:
+        """Take out the pod that may go before its back-off ends, or None; never one that failed by an error."""
+        info = self._rejected.pop()
+        if info is not None:
+            self._metrics.pending(BACKOFF, -1)
+        return info
+
+    def pop_completed(self, now_s: float) -> list[QueuedPodInfo]:
+        """Take out the pods whose back-off is over: rejected ones first, each kind in its order."""
+        done: list[QueuedPodInfo] = []
+        for heap in (self._rejected, self._errors):
+            while (head := heap.peek()) is not None and not self.is_backing_off(head, now_s):
+                heap.pop()
+                done.append(head)
+        if done:
+            self._metrics.pending(BACKOFF, -len(done))
+        return done
+
+    def _push(self, info: QueuedPodInfo) -> bool:
+        expiration_s = self.expiration_s(info)
+        key = info.pod.pod_key
+        if info.unschedulable_plugins or info.pending_plugins:
+            return self._rejected.push(key, (expiration_s, self._sort_key(info)), info)
+        return self._errors.push(key, expiration_s, info)
