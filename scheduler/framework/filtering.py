@@ -1,0 +1,280 @@
+"""Filter: which nodes can run the pod, for all nodes at once and for a single one.
+
+All nodes: every plugin is asked for a boolean column; the columns are and-ed. Who owns a failing row (the first
+plugin that says no, as upstream's per-node loop has it) and why is worked out only on request, see ``FilterOutcome``.
+A plugin with the per-node form alone is asked only about the rows that are still in the running.
+
+Single node: nominated pods, preemption's dry runs. Source: ``RunFilterPlugins`` and
+``RunFilterPluginsWithNominatedPods``; design: docs/design/0001-two-plugin-forms.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.api import BoolColumn, CycleState, FilterPlugin, NodesView, NodeView, Pod, Status, Verdicts
+from scheduler.framework.calls import Calls, failed
+from scheduler.framework.guard import PluginFault, code_name
+from scheduler.framework.nominations import Nominations, editable_copy, yielding_to
+from scheduler.framework.points import FILTER
+from scheduler.framework.prefilter import PreFilterPoint
+
+__all__ = ["FilterOutcome", "FilterPoint"]
+
+_WORDING = 'running "%s" filter plugin'
+_BOOL = np.dtype(np.bool_)  # there is one object of each plain dtype
+
+
+class _Entry(NamedTuple):
+    plugin: FilterPlugin
+    name: str
+    is_whole_cluster: bool
+    evaluated: Callable[[int], None]
+
+
+# A plugin, its verdicts, and the rows it was asked about (None: all).
+_Verdict = tuple[str, Verdicts, NDArray[np.intp] | None]
+
+
+class FilterOutcome:
+    """Which rows of a view passed, and on request why the others did not.
+
+    Attributes:
+        ok: one row a node of the view.
+    """
+
+    __slots__ = ("_calls", "_overrides", "_verdicts", "ok")
+
+    def __init__(self, calls: Calls, ok: BoolColumn, verdicts: list[_Verdict], overrides: dict[int, Status]) -> None:
+        self._calls = calls
+        self._verdicts = verdicts
+        self._overrides = overrides
+        self.ok = ok
+
+    def explain(self, visited: BoolColumn | None) -> list[tuple[Status, NDArray[np.intp]]] | Status:
+        """Return the rejections as groups of rows with one status, plugin named; or an Error.
+
+        Args:
+            visited: rows that count; others are treated as never looked at. None: all.
+        """
+        try:
+            return self._explain(visited)
+        except PluginFault as fault:
+            return fault.status(_WORDING)
+
+    def _explain(self, visited: BoolColumn | None) -> list[tuple[Status, NDArray[np.intp]]] | Status:
+        wanted = ~self.ok if visited is None else visited & ~self.ok
+        groups: list[tuple[Status, NDArray[np.intp]]] = []
+        for row, status in self._overrides.items():
+            if wanted[row]:
+                wanted[row] = False
+                groups.append((status, np.array([row], np.intp)))
+        for plugin, verdicts, rows in self._verdicts:
+            no = ~verdicts.ok
+            mine = np.flatnonzero(no & (wanted if rows is None else wanted[rows]))
+            if len(mine):
+                wanted[mine if rows is None else rows[mine]] = False
+                answer = self._explain_plugin(plugin, verdicts, mine)
+                if isinstance(answer, Status):
+                    return answer
+                groups += answer if rows is None else [(status, rows[some]) for status, some in answer]
+        return groups
+
+    def _explain_plugin(
+        self, plugin: str, verdicts: Verdicts, rows: NDArray[np.intp]
+    ) -> list[tuple[Status, NDArray[np.intp]]] | Status:
+        guard = self._calls.guard
+        answer = guard.call(plugin, FILTER, lambda: [(s, np.asarray(r, np.intp)) for s, r in verdicts.explain(rows)])
+        if sum(len(some) for _, some in answer) != len(rows):
+            raise guard.nonsense(plugin, FILTER, answer, "each failing row exactly once")
+        groups = []
+        for raw, some in answer:
+            status = guard.status(plugin, FILTER, raw)
+            if status is None:
+                raise guard.nonsense(plugin, FILTER, raw, "a rejection of the failing rows")
+            if not status.is_rejected:
+                return failed(_WORDING % plugin, plugin, status)
+            groups.append((status.by(plugin), some))
+        return groups
+
+
+class FilterPoint:
+    """The Filter plugins of one profile, in order.
+
+    Attributes:
+        plugins: the plugins.
+        is_whole_cluster: whether every plugin has a whole-cluster form of its own.
+    """
+
+    __slots__ = ("_calls", "_entries", "_nominations", "_pre_filter", "is_whole_cluster", "plugins")
+
+    def __init__(
+        self, plugins: Sequence[FilterPlugin], calls: Calls, pre_filter: PreFilterPoint, nominations: Nominations
+    ) -> None:
+        self.plugins = tuple(plugins)
+        self._calls = calls
+        self._pre_filter = pre_filter
+        self._nominations = nominations
+        counter = calls.metrics.evaluation_counter
+        self._entries = [
+            _Entry(p, p.name, type(p).filter_all is not FilterPlugin.filter_all, counter(p.name, FILTER, calls.profile))
+            for p in plugins
+        ]
+        self.is_whole_cluster = all(entry.is_whole_cluster for entry in self._entries)
+
+    def set_nominations(self, nominations: Nominations) -> None:
+        """Read nominations from here from now on."""
+        self._nominations = nominations
+
+    def run_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> FilterOutcome | Status:
+        """Filter all rows of ``nodes``; returns an Error if any plugin fails on any row.
+
+        The duration of the extension point is observed by the caller, once for an attempt (parity).
+        """
+        try:
+            return self._run_all(state, pod, nodes)
+        except PluginFault as fault:
+            return fault.status(_WORDING)
+
+    def _run_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> FilterOutcome | Status:
+        size = num_ok = len(nodes)
+        ok: BoolColumn = np.ones(size, np.bool_)
+        verdicts: list[_Verdict] = []
+        skipped = state.skip_filter_plugins
+        for entry in self._entries:
+            if entry.name in skipped:
+                continue
+            if not num_ok:
+                break
+            entry.evaluated(num_ok)
+            if entry.is_whole_cluster:
+                answer = self._ask_all(entry, state, pod, nodes, size)
+                if answer.errors is not None and (failing := np.flatnonzero(answer.errors & ok)).size:
+                    return self._failure(entry.name, answer, failing)
+                verdicts.append((entry.name, answer, None))
+                ok &= answer.ok
+            else:
+                rows = np.flatnonzero(ok)
+                each = self._ask_each(entry, state, pod, nodes, rows)
+                if isinstance(each, Status):
+                    return each
+                verdicts.append((entry.name, each, rows))
+                ok[rows] = each.ok
+            num_ok = int(np.count_nonzero(ok))
+        overrides = self._with_nominated(state, pod, nodes, ok) if self._nominations.nominated_nodes else {}
+        if isinstance(overrides, Status):
+            return overrides
+        return FilterOutcome(self._calls, ok, verdicts, overrides)
+
+    def _ask_all(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, size: int) -> Verdicts:
+        guard = self._calls.guard
+        answer: object = guard.call(entry.name, FILTER, entry.plugin.filter_all, state, pod, nodes)
+        if not isinstance(answer, Verdicts) or not _is_bool_column(answer.ok, size):
+            raise guard.nonsense(entry.name, FILTER, answer, f"Verdicts with one bool for each of {size} nodes")
+        if state.record_plugin_metrics:
+            self._calls.metrics.plugin_duration(FILTER, entry.name, "Success", guard.last_s)
+        return answer
+
+    def _failure(self, name: str, answer: Verdicts, rows: NDArray[np.intp]) -> Status:
+        """Return the Error of the first of these rows, which the plugin could not judge."""
+        for raw, _ in self._calls.guard.call(name, FILTER, answer.explain, rows[:1]):
+            status = self._calls.guard.status(name, FILTER, raw)
+            if status is not None and not status.is_rejected:
+                return failed(_WORDING % name, name, status)
+        raise self._calls.guard.nonsense(name, FILTER, None, "an Error for a row that could not be judged")
+
+    def _ask_each(
+        self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, rows: NDArray[np.intp]
+    ) -> Verdicts | Status:
+        guard, name, function = self._calls.guard, entry.name, entry.plugin.filter
+        infos = nodes.infos
+
+        def ask() -> list[object]:
+            return [function(state, pod, infos[row]) for row in rows.tolist()]
+
+        answers = guard.call(name, FILTER, ask)
+        statuses = [None if answer is None else guard.status(name, FILTER, answer) for answer in answers]
+        for status in statuses:
+            if status is not None and not status.is_rejected:
+                return failed(_WORDING % name, name, status)
+        if state.record_plugin_metrics:
+            self._calls.metrics.plugin_duration(FILTER, name, "Success", guard.last_s)
+        ok = np.fromiter((status is None for status in statuses), np.bool_, len(statuses))
+        return Verdicts(ok, lambda failing: _group(statuses, failing))
+
+    def _with_nominated(
+        self, state: CycleState, pod: Pod, nodes: NodesView, ok: BoolColumn
+    ) -> dict[int, Status] | Status:
+        """Judge rows with nominated pods once more with those pods; clears ``ok`` where that fails.
+
+        The verdict with the nominated pods comes first upstream, so where both fail, it is the one that is reported.
+        """
+        overrides: dict[int, Status] = {}
+        for name in self._nominations.nominated_nodes:
+            row = nodes.row(name)
+            if row is None:
+                continue
+            added, status = self._filter_with_added(state, pod, nodes.infos[row])
+            if added and status is not None:
+                if not status.is_rejected:
+                    return status
+                ok[row] = False
+                overrides[row] = status
+        return overrides
+
+    def run_node(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        """Say whether the pod can run on this one node as it is (``RunFilterPlugins``)."""
+        guard = self._calls.guard
+        skipped = state.skip_filter_plugins
+        for plugin, name, _, evaluated in self._entries:
+            if name in skipped:
+                continue
+            evaluated(1)
+            try:
+                answer: object = guard.call(name, FILTER, plugin.filter, state, pod, node)
+                status = None if answer is None else guard.status(name, FILTER, answer)
+            except PluginFault as fault:
+                return fault.status(_WORDING)
+            if state.record_plugin_metrics:
+                self._calls.metrics.plugin_duration(FILTER, name, code_name(status), guard.last_s)
+            if status is not None:
+                return status.by(name) if status.is_rejected else failed(_WORDING % name, name, status)
+        return None
+
+    def run_node_with_nominated(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        """Say whether the pod can run on this node both with and without the pods nominated to it."""
+        if node.name in self._nominations.nominated_nodes:
+            _, status = self._filter_with_added(state, pod, node)
+            if status is not None:
+                return status
+        return self.run_node(state, pod, node)
+
+    def _filter_with_added(self, state: CycleState, pod: Pod, node: NodeView) -> tuple[bool, Status | None]:
+        """Return whether there was any pod to add, and the verdict with those pods on the node."""
+        others = yielding_to(pod, self._nominations.nominated_pods_for_node(node.name))
+        if not others:
+            return False, None
+        trial_state, trial_node = state.clone(), editable_copy(node)
+        for other in others:
+            trial_node.add_pod(other)
+            status = self._pre_filter.add_pod(trial_state, pod, other, trial_node)
+            if status is not None:
+                return True, status
+        return True, self.run_node(trial_state, pod, trial_node)
+
+
+def _is_bool_column(column: object, length: int) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype is _BOOL and column.shape == (length,)
+
+
+def _group(statuses: Sequence[Status | None], rows: NDArray[np.intp]) -> list[tuple[Status, NDArray[np.intp]]]:
+    groups: dict[Status, list[int]] = {}
+    for row in rows.tolist():
+        status = statuses[row]
+        if status is not None:
+            groups.setdefault(status, []).append(row)
+    return [(status, np.array(members, np.intp)) for status, members in groups.items()]

@@ -1,0 +1,117 @@
+"""NodeDeclaredFeatures: a pod that needs a young kubelet feature goes to nodes that declare it (spec §4.20).
+
+Which fields of a pod need which feature is a fixed table; it follows ``component-helpers/nodedeclaredfeatures`` v1.36,
+where the other declared features concern updates of running pods only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
+from typing import ClassVar
+
+import numpy as np
+
+from scheduler.api import (
+    ActionType,
+    ClusterEvent,
+    CycleState,
+    EventRegistration,
+    EventResource,
+    FilterPlugin,
+    Handle,
+    Node,
+    NodesView,
+    NodeView,
+    Pod,
+    PreFilterPlugin,
+    PreFilterResult,
+    QueueingHint,
+    StateKey,
+    Status,
+    Verdicts,
+)
+
+__all__ = ["NAME", "REASON_MISSING_FEATURES", "NodeDeclaredFeatures", "new", "required_features"]
+
+NAME = "NodeDeclaredFeatures"
+REASON_MISSING_FEATURES = "node(s) didn't match Pod's required features"
+
+_REJECTED = Status.unresolvable(REASON_MISSING_FEATURES)
+_REQUIRED: StateKey[frozenset[str]] = StateKey("PreFilterNodeDeclaredFeatures")
+
+
+def _restarts_all_containers(pod: Pod) -> bool:
+    containers = chain(pod.spec.containers, pod.spec.init_containers)
+    return any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules)
+
+
+def _shares_host_network_in_user_namespace(pod: Pod) -> bool:
+    return pod.spec.host_network and pod.spec.host_users is False
+
+
+_NEEDS: Mapping[str, Callable[[Pod], bool]] = {
+    "RestartAllContainersOnContainerExits": _restarts_all_containers,
+    "UserNamespacesHostNetworkSupport": _shares_host_network_in_user_namespace,
+}
+
+
+def required_features(pod: Pod) -> frozenset[str]:
+    """Return the features that a node must declare to run the pod."""
+    return frozenset(feature for feature, is_needed in _NEEDS.items() if is_needed(pod))
+
+
+class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+    """Keeps pods off nodes whose kubelet lacks a feature they need."""
+
+    name: ClassVar[str] = NAME
+    __slots__ = ()
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:
+        del nodes
+        required = required_features(pod)
+        if not required:
+            return None, Status.skip()
+        state.write(_REQUIRED, required)
+        return None, None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        del pod
+        return None if state.read(_REQUIRED) <= set(node.node.status.declared_features) else _REJECTED
+
+    def filter_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> Verdicts:
+        # Pods that come here are rare, so no column is kept for declared features.
+        answers = (self.filter(state, pod, node) is None for node in nodes.infos)
+        return Verdicts.all_equal(np.fromiter(answers, np.bool_, len(nodes)), _REJECTED)
+
+    def node_signature(self, pod: Pod) -> Hashable:
+        return required_features(pod)
+
+    def events(self) -> Sequence[EventRegistration]:
+        node_changed = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
+        pod_changed = ClusterEvent(EventResource.POD, ActionType.UPDATE)
+        return (
+            EventRegistration(node_changed, _after_node_change),
+            EventRegistration(pod_changed, _after_pod_update),
+        )
+
+
+def _after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    del pod
+    if not isinstance(old, Node) or not isinstance(new, Node):
+        return QueueingHint.QUEUE
+    changed = old.status.declared_features != new.status.declared_features
+    return QueueingHint.QUEUE if changed else QueueingHint.SKIP
+
+
+def _after_pod_update(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    if not isinstance(old, Pod) or not isinstance(new, Pod):
+        return QueueingHint.QUEUE
+    changed = new.uid == pod.uid and required_features(old) != required_features(new)
+    return QueueingHint.QUEUE if changed else QueueingHint.SKIP
+
+
+def new(args: object, handle: Handle) -> NodeDeclaredFeatures:
+    """Make the plugin; it has no arguments."""
+    del args, handle
+    return NodeDeclaredFeatures()

@@ -1,0 +1,1 @@
+"""Pure functions that several plugins use; no plugin lives here."""
