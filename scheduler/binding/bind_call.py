@@ -1,0 +1,128 @@
+"""BindCall: posts a binding and does not come back before its outcome is known.
+
+The rules are those of ``binding.outcome``; here is only the sending, reading and waiting. While an outcome is unknown
+the pod stays assumed, so its room cannot be given away twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from scheduler.api import Clock, Lister, Pod, Random, Status
+from scheduler.binding.outcome import BindAttempt, Read, Send, Settled, Step
+from scheduler.kube.errors import KubeError
+from scheduler.kube.transport import Transport
+from scheduler.kube.writes import WRITE_TIMEOUT_S, Assignment, bind, read_assignment
+from scheduler.state.outcome import BindFailure, BindOutcome
+from scheduler.telemetry.logging import get_logger
+
+__all__ = ["LEASE_LOST", "NODE_GONE", "BindCall", "WriteGate"]
+
+LEASE_LOST = "the lease is no longer held, so the binding was not sent"
+NODE_GONE = "node {node} was deleted in the meantime, so the binding was not sent"
+
+_log = get_logger(__name__)
+
+WriteGate = Callable[[float], bool]
+"""``may_write(deadline_s)``: whether a write that may take that long may be handed to the socket now."""
+
+
+def _anywhere(node_name: str) -> bool:
+    del node_name
+    return True
+
+
+class BindCall:
+    """The API server's side of the Bind extension point."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        pods: Lister[Pod],
+        clock: Clock,
+        random: Random,
+        may_write: WriteGate,
+        on_outcome: Callable[[BindOutcome, bool], None],
+        has_node: Callable[[str], bool] = _anywhere,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Make the call.
+
+        Args:
+            transport: to the API server.
+            pods: what the watch has shown; it may settle an unknown outcome before a read does.
+            clock: for deadlines.
+            random: for jitter.
+            may_write: the lease's gate; a bind that may no longer be sent is UNREACHABLE.
+            on_outcome: is told each outcome and whether it had been unknown, for metrics.
+            has_node: says whether a node still exists. The API server does not look: it binds pods to any name.
+            sleep: waits.
+        """
+        self._transport = transport
+        self._pods = pods
+        self._clock = clock
+        self._random = random
+        self._may_write = may_write
+        self._on_outcome = on_outcome
+        self._has_node = has_node
+        self._sleep = sleep
+        self.unknown = 0
+        """Binds whose outcome is open at the moment."""
+
+    async def __call__(self, pod: Pod, node_name: str) -> Status | None:
+        """Bind ``pod``; returns None once it is bound, else an Error whose cause is a ``BindFailure``."""
+        attempt = BindAttempt(pod.uid, node_name, started_s=self._clock.now(), random=self._random)
+        step: Step = Send(0.0)
+        was_unknown = False
+        try:
+            while not isinstance(step, Settled):
+                if attempt.is_unknown and not was_unknown:
+                    was_unknown = True
+                    self.unknown += 1
+                    _log.warning("bind outcome unknown; reading the pod back", pod=pod.pod_key, node=node_name)
+                step = await self._take(step, attempt, pod, node_name)
+        finally:
+            self.unknown -= was_unknown
+        self._on_outcome(step.outcome, was_unknown)
+        if step.outcome is BindOutcome.BOUND:
+            return None
+        message = step.message or f"binding {pod.pod_key} to {node_name} ended as {step.outcome.value}"
+        return Status.error(message, BindFailure(step.outcome, message))
+
+    async def _take(self, step: Send | Read, attempt: BindAttempt, pod: Pod, node_name: str) -> Step:
+        if step.after_s > 0:
+            await self._sleep(step.after_s)
+        if isinstance(step, Send):
+            return await self._send(attempt, pod, node_name)
+        return await self._read(attempt, pod)
+
+    async def _send(self, attempt: BindAttempt, pod: Pod, node_name: str) -> Step:
+        sent_s = self._clock.now()
+        if not self._may_write(WRITE_TIMEOUT_S):
+            return Settled(BindOutcome.UNREACHABLE, LEASE_LOST)
+        if not self._has_node(node_name):
+            return Settled(BindOutcome.UNREACHABLE, NODE_GONE.format(node=node_name))
+        error: KubeError | None = None
+        try:
+            await bind(self._transport, pod, node_name)
+        except KubeError as failure:
+            error = failure
+        return attempt.answered(error, sent_s=sent_s, now_s=self._clock.now())
+
+    async def _read(self, attempt: BindAttempt, pod: Pod) -> Step:
+        settled = self._seen_by_watch(attempt, pod)
+        if settled is not None:
+            return settled
+        reading: Assignment | KubeError | None
+        try:
+            reading = await read_assignment(self._transport, pod.namespace, pod.name)
+        except KubeError as failure:
+            reading = failure
+        return attempt.read_back(reading, now_s=self._clock.now())
+
+    def _seen_by_watch(self, attempt: BindAttempt, pod: Pod) -> Settled | None:
+        known = self._pods.get(pod.pod_key)
+        # A pod that the store lacks may just not have been delivered; only what it shows is evidence.
+        return attempt.seen(Assignment(known.uid, known.node_name)) if known is not None else None

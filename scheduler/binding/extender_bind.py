@@ -1,0 +1,101 @@
+"""ExtenderBinding: lets an extender with the bind verb bind a pod, and checks that it did.
+
+    extender says yes ──▶ read the pod back ── our node ─▶ bound
+                             │ unbound: a few times more, it may take effect a little later ─▶ Error
+    extender fails ────▶ read the pod back ── our node ─▶ bound (it was bound, only the answer was lost)
+                             │ unbound ─▶ Error, with what the extender said
+    either ──────────────▶ another node, no such pod ─▶ LOST, GONE
+
+differs: upstream believes whatever the extender says, so a pod that an extender only pretends to have bound takes room
+on its node for ever. Source: ``extendersBinding``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+
+from scheduler.api import ExtenderError, Pod, Status
+from scheduler.framework.binding import RunBlocking
+from scheduler.framework.extender import Extender
+from scheduler.kube.errors import KubeError
+from scheduler.kube.writes import Assignment
+from scheduler.state.outbox import StartBinding
+from scheduler.state.outcome import BindFailure, BindOutcome
+from scheduler.telemetry.logging import get_logger
+
+__all__ = ["ExtenderBinding", "ReadAssignment"]
+
+_log = get_logger(__name__)
+
+ReadAssignment = Callable[[Pod], Awaitable[Assignment | None]]
+"""Reads where the pod of this name is now; None if there is none; raises KubeError."""
+
+_READ_AFTER_SUCCESS_S = (0.0, 0.2, 1.0, 3.0)
+_READ_AFTER_FAILURE_S = (0.0, 1.0)
+
+
+class ExtenderBinding:
+    """The binder's hook for extenders."""
+
+    def __init__(
+        self,
+        extenders: Sequence[Extender],
+        *,
+        run_blocking: RunBlocking,
+        read: ReadAssignment,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Make the hook; extenders without the bind verb are left out."""
+        self._extenders = [extender for extender in extenders if extender.is_binder]
+        self._run_blocking = run_blocking
+        self._read = read
+        self._sleep = sleep
+
+    async def __call__(self, job: StartBinding) -> tuple[bool, Status | None]:
+        """Offer the pod to the extenders; returns whether one took it, and how it ended (None: it is bound)."""
+        pod, node_name = job.assumed, job.node_name
+        for extender in self._extenders:
+            if not extender.is_interested(pod):
+                continue
+            error = await self._run_blocking(functools.partial(_bind, extender, pod, node_name))
+            if error is not None and extender.is_ignorable:
+                _log.warning("ignorable extender failed", extender=extender.name, pod=pod.pod_key, error=str(error))
+                continue
+            return True, await self._settle(extender, pod, node_name, error)
+        return False, None
+
+    async def _settle(self, extender: Extender, pod: Pod, node_name: str, error: ExtenderError | None) -> Status | None:
+        was_read = False
+        for delay_s in _READ_AFTER_SUCCESS_S if error is None else _READ_AFTER_FAILURE_S:
+            await self._sleep(delay_s)
+            try:
+                assignment = await self._read(pod)
+            except KubeError as failure:
+                _log.warning("pod not read back", pod=pod.pod_key, error=str(failure))
+                continue
+            was_read = True
+            if assignment is None or assignment.uid != pod.uid:
+                return _failed(BindOutcome.GONE, "the pod is gone")
+            if assignment.node_name == node_name:
+                return None
+            if assignment.node_name:
+                return _failed(BindOutcome.LOST, f"the pod is bound to {assignment.node_name}")
+        if error is not None:
+            return Status.error(str(error), error)
+        if not was_read:
+            return None  # nobody can say otherwise; the watch will show it
+        return Status.error(f"extender {extender.name} says that it bound the pod, but it is not bound to {node_name}")
+
+
+def _bind(extender: Extender, pod: Pod, node_name: str) -> ExtenderError | None:
+    try:
+        extender.bind(pod, node_name)
+    except ExtenderError as error:
+        return error
+    return None
+
+
+def _failed(outcome: BindOutcome, message: str) -> Status:
+    return Status.error(message, BindFailure(outcome, message))

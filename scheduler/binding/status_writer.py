@@ -1,0 +1,160 @@
+"""StatusWriter: tells pods why they are pending, without ever being in the way of a bind.
+
+A storm of failing pods would otherwise become a storm of requests. Only the newest word about a pod is kept; a few
+requests are under way at a time; and when too many pods wait to be told, the oldest word is dropped and counted: the
+pod's next attempt will say it again. Words about one pod are written one after the other, so the newest one stands.
+
+A word that the API server could not take (it was away, or busy) is kept and tried again, unless a newer one has come;
+a pod that fits nowhere may not be tried again for minutes, and would be pending without a reason until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from scheduler.api import Clock, Pod
+from scheduler.kube.errors import ApiError, KubeError
+from scheduler.kube.transport import Transport
+from scheduler.kube.writes import WRITE_TIMEOUT_S, patch_pod_status
+from scheduler.state.outbox import PatchPodStatus
+from scheduler.telemetry.logging import get_logger
+
+__all__ = ["RETRY_S", "StatusWriter"]
+
+RETRY_S = 1.0
+"""Pause of a worker whose word the API server could not take."""
+
+_log = get_logger(__name__)
+
+
+class StatusWriter:
+    """Patches pod conditions and nominations in the background."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        clock: Clock,
+        may_write: Callable[[float], bool],
+        on_dropped: Callable[[], None],
+        workers: int = 8,
+        capacity: int = 10_000,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Make a writer.
+
+        Args:
+            transport: to the API server.
+            clock: dates the conditions.
+            may_write: the lease's gate.
+            on_dropped: is called for each word that was dropped.
+            workers: requests under way at a time.
+            capacity: pods that may wait to be told.
+            sleep: waits.
+        """
+        self._transport = transport
+        self._clock = clock
+        self._may_write = may_write
+        self._on_dropped = on_dropped
+        self._workers = workers
+        self._capacity = capacity
+        self._sleep = sleep
+        self._waiting: OrderedDict[str, PatchPodStatus] = OrderedDict()
+        self._writing: set[str] = set()
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, patch: PatchPodStatus) -> None:
+        """Have the pod told; replaces what was waiting for the same pod."""
+        uid = patch.pod.uid
+        earlier = self._waiting.pop(uid, None)
+        self._waiting[uid] = patch if earlier is None else _merged(earlier, patch)
+        if len(self._waiting) > self._capacity:
+            self._waiting.popitem(last=False)
+            self._on_dropped()
+        self._wake()
+
+    def withdraw(self, uid: str) -> None:
+        """Forget what waits to be told about a pod: it is on its way to a node, so the reasons against it are stale."""
+        self._waiting.pop(uid, None)
+
+    async def fall_silent(self, uid: str) -> None:
+        """Come back when nothing waits to be told or is being told about a pod: the bind has the last word."""
+        self.withdraw(uid)
+        while uid in self._writing:
+            await self._news.wait()
+
+    async def nominate(self, pod: Pod, node_name: str) -> None:
+        """Write the nomination of a pod whose binding will take time, and wait for it; failures are logged."""
+        while pod.uid in self._writing:
+            await self._news.wait()
+        patch = PatchPodStatus(pod, None, node_name)
+        # What waits to be told is older; written later it would undo this.
+        earlier = self._waiting.pop(pod.uid, None)
+        await self._write(patch if earlier is None else _merged(earlier, patch))
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            patch = self._take()
+            if patch is None:
+                await self._news.wait()
+            elif not await self._write(patch):
+                self._put_back(patch)
+                await self._sleep(RETRY_S)
+
+    def _put_back(self, patch: PatchPodStatus) -> None:
+        """Keep the word for later; what has been said about the pod meanwhile is newer."""
+        newer = self._waiting.get(patch.pod.uid)
+        self._waiting[patch.pod.uid] = patch if newer is None else _merged(patch, newer)
+
+    def _take(self) -> PatchPodStatus | None:
+        """Take the oldest word about a pod that nobody writes to at the moment."""
+        uid = next((uid for uid in self._waiting if uid not in self._writing), None)
+        return None if uid is None else self._waiting.pop(uid)
+
+    async def _write(self, patch: PatchPodStatus) -> bool:
+        """Write a word; returns whether that is settled, be it by a refusal."""
+        if not self._may_write(WRITE_TIMEOUT_S):
+            return False
+        self._writing.add(patch.pod.uid)
+        try:
+            await patch_pod_status(
+                self._transport, patch.pod, patch.condition, patch.nominated_node_name, now_s=self._clock.now()
+            )
+        except KubeError as error:
+            if _is_passing(error):
+                _log.debug("pod status not written yet", pod=patch.pod.pod_key, err=str(error))
+                return False
+            _log.warning("pod status not written", pod=patch.pod.pod_key, err=str(error))
+        finally:
+            self._writing.discard(patch.pod.uid)
+            self._wake()
+        return True
+
+    def _wake(self) -> None:
+        """Let all who wait for news look again."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+def _is_passing(error: KubeError) -> bool:
+    """Tell whether the API server may take the same word later."""
+    if isinstance(error, ApiError):
+        return error.status >= 500 or error.status in {401, 408, 429}
+    return True
+
+
+def _merged(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:
+    """Return the later word, with what it leaves open taken from the earlier one."""
+    nominated = later.nominated_node_name if later.nominated_node_name is not None else earlier.nominated_node_name
+    return PatchPodStatus(later.pod, later.condition or earlier.condition, nominated)

@@ -1,0 +1,301 @@
+"""StatusWriter: newest word first come, bounded, and in order for each pod."""
+
+import asyncio
+
+import pytest
+
+from scheduler.binding.status_writer import RETRY_S, StatusWriter
+from scheduler.kube.errors import TransportError
+from scheduler.model.meta import Condition
+from scheduler.state.outbox import PatchPodStatus
+from scheduler.testing import pod
+
+
+def pod_named(name):
+    return pod(name).uid(f"uid-{name}").obj()
+
+
+def word(name, message="no room", nominated=None):
+    condition = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
+    return PatchPodStatus(pod_named(name), condition if message else None, nominated)
+
+
+class Bench:
+    def __init__(self, transport, clock, **options):
+        self.transport = transport
+        self.dropped = 0
+        self.may_write = True
+        self.writer = StatusWriter(
+            transport, clock=clock, may_write=lambda seconds: self.may_write, on_dropped=self._drop, **options
+        )
+
+    def _drop(self):
+        self.dropped += 1
+
+    @property
+    def told(self):
+        """Return (pod, message, nomination) of each patch that was sent."""
+        found = []
+        for _, path, body in self.transport.sent:
+            conditions = body["status"].get("conditions", [{}])
+            nominated = body["status"].get("nominatedNodeName", "-")
+            found.append((path.split("/")[-2], conditions[0].get("message", "-"), nominated))
+        return found
+
+    def play(self, script):
+        """Run the writer while the script acts, until nothing is left to write."""
+
+        async def run():
+            task = asyncio.create_task(self.writer.run())
+            await asyncio.sleep(0)
+            await script()
+            for _ in range(1000):
+                if not len(self.writer) and not self.transport.under_way:
+                    break
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(run())
+
+
+@pytest.fixture
+def bench_of(server, clock):
+    return lambda *answers, **options: Bench(server(*answers), clock, **options)
+
+
+def test_pods_are_told(bench_of):
+    """One patch a pod, by UID, on the status sub-resource."""
+    bench = bench_of()
+
+    async def script():
+        bench.writer.put(word("a"))
+        bench.writer.put(word("b", nominated="n1"))
+
+    bench.play(script)
+    assert bench.told == [("a", "no room", "-"), ("b", "no room", "n1")]
+    method, path, body = bench.transport.sent[0]
+    assert (method, path) == ("PATCH", "/api/v1/namespaces/default/pods/a/status")
+    assert body["metadata"] == {"uid": "uid-a"}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "told"),
+    [
+        pytest.param(word("a", "old"), word("a", "new"), ("a", "new", "-"), id="the newest condition"),
+        pytest.param(word("a", "old", "n1"), word("a", "new"), ("a", "new", "n1"), id="keeps the earlier nomination"),
+        pytest.param(word("a", "old", "n1"), word("a", "", "n2"), ("a", "old", "n2"), id="keeps the earlier condition"),
+        pytest.param(word("a", "old", "n1"), word("a", "", ""), ("a", "old", "-"), id="clearing replaces"),
+    ],
+)
+def test_words_about_one_pod_become_one(bench_of, earlier, later, told):
+    """What the later word leaves open is taken from the earlier one."""
+    bench = bench_of()
+
+    async def script():
+        bench.writer.put(earlier)
+        bench.writer.put(later)
+        assert len(bench.writer) == 1
+
+    bench.play(script)
+    assert bench.told == [told]
+
+
+def test_oldest_word_is_dropped_when_too_many_wait(bench_of):
+    """And counted; a word that is renewed is not the oldest any more."""
+    bench = bench_of(capacity=2)
+
+    async def script():
+        bench.writer.put(word("a"))
+        bench.writer.put(word("b"))
+        bench.writer.put(word("a", "again"))
+        bench.writer.put(word("c"))
+
+    bench.play(script)
+    assert bench.dropped == 1
+    assert [name for name, _, _ in bench.told] == ["a", "c"]
+
+
+def test_few_requests_are_under_way_at_a_time(bench_of):
+    """A storm of failing pods does not become a storm of requests."""
+    bench = bench_of(workers=3)
+
+    async def script():
+        for i in range(20):
+            bench.writer.put(word(f"p{i}"))
+
+    bench.play(script)
+    assert bench.transport.most_under_way == 3
+    assert len(bench.told) == 20
+
+
+def test_refusal_costs_one_word(bench_of, say):
+    """It is logged; the pod's next attempt will say it again, and the worker goes on."""
+    bench = bench_of(say(403, "no"), say(422, "no"), say(200), workers=1)
+
+    async def script():
+        for name in "abc":
+            bench.writer.put(word(name))
+
+    bench.play(script)
+    assert [name for name, _, _ in bench.told] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(lambda say: TransportError("cut", sent=True), id="no answer"),
+        pytest.param(lambda say: say(429, "later"), id="too many requests"),
+        pytest.param(lambda say: say(504, "slow"), id="the server's time is over"),
+    ],
+)
+def test_word_that_could_not_be_taken_is_said_again(bench_of, say, sleep, failure):
+    """A pod that fits nowhere may have no other attempt for minutes; the worker pauses, so the server can recover."""
+    bench = bench_of(failure(say), say(200), say(200), workers=1, sleep=sleep)
+
+    async def script():
+        bench.writer.put(word("a"))
+        bench.writer.put(word("b"))
+
+    bench.play(script)
+    assert [name for name, _, _ in bench.told] == ["a", "b", "a"]
+    assert sleep.slept == [RETRY_S]
+
+
+def test_newer_word_replaces_one_that_could_not_be_taken(bench_of, sleep):
+    """The old condition is not said again after the new one; what the new word leaves open is kept."""
+    bench = bench_of(TransportError("cut", sent=True), workers=1, sleep=sleep)
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(word("a", "old", "n1"))
+        await asyncio.sleep(0)
+        bench.writer.put(word("a", "new"))
+        bench.transport.gate.set()
+
+    bench.play(script)
+    assert bench.told == [("a", "old", "n1"), ("a", "new", "n1")]
+
+
+def test_nothing_is_written_without_the_lease(bench_of, sleep):
+    """The word waits: the lease may come back, and if it does not the next leader says its own."""
+    bench = bench_of(sleep=sleep)
+    bench.may_write = False
+
+    async def script():
+        bench.writer.put(word("a"))
+        await bench.writer.nominate(pod_named("b"), "n1")
+
+    bench.play(script)
+    assert bench.told == []
+
+    async def lease_is_back():
+        bench.may_write = True
+
+    bench.play(lease_is_back)
+    assert bench.told == [("a", "no room", "-")]
+
+
+def test_pod_is_not_spoken_about_once_it_is_silent(bench_of):
+    """Before a bind: what waits is forgotten, what is on its way has arrived."""
+    bench = bench_of()
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(word("a", "first"))
+        await asyncio.sleep(0)
+        bench.writer.put(word("a", "second"))
+        silent = asyncio.create_task(bench.writer.fall_silent("uid-a"))
+        await asyncio.sleep(0)
+        assert not silent.done()
+        bench.transport.gate.set()
+        await silent
+        assert not bench.transport.under_way
+
+    bench.play(script)
+    assert bench.told == [("a", "first", "-")]
+
+
+def test_words_about_one_pod_are_written_in_order(bench_of):
+    """The second waits for the first, although workers are free; other pods need not wait."""
+    bench = bench_of(workers=4)
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(word("a", "first"))
+        await asyncio.sleep(0)
+        bench.writer.put(word("a", "second"))
+        bench.writer.put(word("b"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert [message for _, message, _ in bench.told] == ["first", "no room"]
+        bench.transport.gate.set()
+
+    bench.play(script)
+    assert bench.told == [("a", "first", "-"), ("b", "no room", "-"), ("a", "second", "-")]
+
+
+def test_nomination_is_written_when_it_returns(bench_of):
+    """The binding goes on only when others can see the nomination."""
+    bench = bench_of()
+
+    async def script():
+        await bench.writer.nominate(pod_named("a"), "n1")
+        assert bench.told == [("a", "-", "n1")]
+
+    bench.play(script)
+
+
+def test_nomination_is_not_undone_by_an_older_word(bench_of):
+    """A word that still waits, say one that clears the nomination, goes out with it and not behind it."""
+    bench = bench_of()
+
+    async def script():
+        bench.writer.put(word("a", "no room", ""))
+        await bench.writer.nominate(pod_named("a"), "n1")
+
+    bench.play(script)
+    assert bench.told == [("a", "no room", "n1")]
+
+
+def test_nomination_waits_for_a_word_that_is_being_written(bench_of):
+    """Both reach the server in their order."""
+    bench = bench_of()
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(word("a", "first"))
+        await asyncio.sleep(0)
+        nominating = asyncio.create_task(bench.writer.nominate(pod_named("a"), "n1"))
+        await asyncio.sleep(0)
+        assert len(bench.told) == 1
+        bench.transport.gate.set()
+        await nominating
+
+    bench.play(script)
+    assert bench.told == [("a", "first", "-"), ("a", "-", "n1")]
+
+
+def test_nomination_that_fails_does_not_fail_the_binding(bench_of, say):
+    """It is logged only."""
+    bench = bench_of(say(403, "no"))
+
+    async def script():
+        await bench.writer.nominate(pod_named("a"), "n1")
+
+    bench.play(script)
+    assert len(bench.told) == 1
+
+
+def test_withdrawn_word_is_not_written(bench_of):
+    """A pod that is on its way to a node must not be called unschedulable afterwards."""
+    bench = bench_of()
+
+    async def script():
+        bench.writer.put(word("a"))
+        bench.writer.withdraw("uid-a")
+        bench.writer.withdraw("unknown")
+
+    bench.play(script)
+    assert bench.told == []
