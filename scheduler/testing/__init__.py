@@ -1,1 +1,45 @@
-"""Public test tools for plugin authors: builders, fakes, harness, embedded API server."""
+"""Test support for plugin authors, and the embedded API server.
+
+Builders of pods and nodes, words for selectors, and a clock that tests move by hand. SemVer covers what is exported
+here.
+"""
+
+from scheduler.testing.builders import (
+    NodeBuilder,
+    PodBuilder,
+    absent,
+    all_of,
+    exists,
+    field_in,
+    field_not_in,
+    gt,
+    in_,
+    lt,
+    node,
+    not_in,
+    obj,
+    pod,
+    selector,
+    stable_uid,
+)
+from scheduler.testing.clock import FakeClock
+
+__all__ = [
+    "FakeClock",
+    "NodeBuilder",
+    "PodBuilder",
+    "absent",
+    "all_of",
+    "exists",
+    "field_in",
+    "field_not_in",
+    "gt",
+    "in_",
+    "lt",
+    "node",
+    "not_in",
+    "obj",
+    "pod",
+    "selector",
+    "stable_uid",
+]

@@ -1,0 +1,282 @@
+"""The daemon: starts everything in order, and ends it in order.
+
+    serve health ─▶ start the scheduling thread ─▶ watch ─▶ lead ─▶ … ─▶ stop asked ─▶ no more decisions
+        ─▶ drain bindings (≤ 20 s) ─▶ write events ─▶ release the lease ─▶ exit 0
+                                                 └── lease lost ─▶ let writes end (≤ 4 s) ─▶ exit 1
+
+The service side (health, election, reviews) has a loop of its own on the calling thread, so a slow plugin delays
+scheduling but neither the lease nor the probes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scheduler import __version__
+from scheduler.app.checks import endpoints_of
+from scheduler.app.scheduling import SchedulingThread
+from scheduler.config.flags import CompletedConfig, Flags
+from scheduler.config.types import LeaderElection
+from scheduler.framework.registry import Registry
+from scheduler.kube.credentials import Credentials
+from scheduler.kube.kubeconfig import load_credentials
+from scheduler.kube.lease import Ended, LeaderCallbacks, LeaderElector, LeaseConfig, OpenGate, WriteGate, make_identity
+from scheduler.kube.pyreqwest_transport import PyreqwestTransport
+from scheduler.kube.starting import PatientTransport
+from scheduler.kube.transport import Transport
+from scheduler.plugins import IN_TREE
+from scheduler.serving.build import Serving
+from scheduler.serving.options import RequestHeaderOptions, ServingOptions
+from scheduler.telemetry.logging import get_logger, lines_dropped
+from scheduler.telemetry.metrics import Metrics
+
+__all__ = ["Daemon"]
+
+_log = get_logger(__name__)
+
+DRAIN_S = 20.0
+_LOST_DRAIN_S = 4.0
+_END_S = 5.0
+_RELEASE_S = 5.0
+
+
+class Daemon:
+    """One scheduler process (or, in tests and demos, one scheduler in a process)."""
+
+    def __init__(self, completed: CompletedConfig, *, credentials: Credentials | None = None) -> None:
+        """Build everything that can fail for reasons of configuration.
+
+        Args:
+            completed: configuration and flags.
+            credentials: of the API server; None: those that configuration and flags name.
+
+        Raises:
+            ConfigError: a profile cannot be built.
+            CredentialsError: the kubeconfig cannot be used.
+            LeaseConfigError: the election's settings contradict one another.
+        """
+        self._completed = completed
+        self._credentials = credentials or _credentials(completed)
+        self._metrics = Metrics(version=__version__)
+        self._metrics.restrict(completed.flags["disabled-metrics"], completed.flags["allow-metric-labels"])
+        self._metrics.log_lines_dropped(lines_dropped)
+        self._gate: WriteGate = OpenGate()
+        self._elector: LeaderElector | None = None
+        self._saw_another_leader = False
+        self._is_stopping = False
+        self._leading: asyncio.Task[None] | None = None
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lease = _lease_config(completed.configuration.leader_election)
+        self.scheduling = SchedulingThread(
+            completed,
+            self._credentials,
+            Registry.installed(IN_TREE),
+            self._metrics,
+            may_write=self._may_write,
+        )
+        self.port = 0
+        """The port on which health and metrics are served; 0: not (yet)."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """Return what is measured."""
+        return self._metrics
+
+    @property
+    def is_leading(self) -> bool:
+        """Say whether this process decides."""
+        return self._elector is None or self._elector.is_leader
+
+    def _may_write(self, deadline_s: float) -> bool:
+        return self._gate.may_write(deadline_s)
+
+    def stop(self) -> None:
+        """Ask for an orderly end; any thread."""
+        if self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    def dump(self) -> None:
+        """Log cache and queue, as kube-scheduler does on SIGUSR2; any thread."""
+        self.scheduling.dump()
+
+    async def run(self) -> int:
+        """Live until ``stop`` is called or the lease is lost; returns the exit code."""
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        transport = PatientTransport(PyreqwestTransport(self._credentials, observe=self._metrics.rest_request))
+        try:
+            return await self._run(transport, self._stop)
+        finally:
+            await transport.close()
+
+    async def _run(self, transport: Transport, stop: asyncio.Event) -> int:
+        election = self._make_elector(transport)
+        serving = await self._serve(transport)
+        self.scheduling.start()
+        if election is None or not self._completed.configuration.delay_cache_until_active:
+            self.scheduling.watch()
+        tasks = [asyncio.create_task(serving.run())] if serving is not None else []
+        try:
+            return await self._until_the_end(election, stop)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if serving is not None:
+                await serving.stop()
+
+    async def _until_the_end(self, election: LeaderElector | None, stop: asyncio.Event) -> int:
+        asked = asyncio.create_task(stop.wait())
+        broken = asyncio.wrap_future(self.scheduling.ended)
+        led: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        if election is None:
+            self._metrics.leader_status(self._lease.name, is_leader=True)
+            await self._when_started(lambda: self.scheduling.lead(after_another=False))
+        else:
+            led = asyncio.ensure_future(election.run())
+        ends: list[asyncio.Future[Any]] = [asked, broken, led]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        self._is_stopping = True
+        if broken.done():
+            _log.error("scheduling ended unexpectedly")
+            code = 1
+        elif led.done():
+            code = await self._after_lost_lease()
+        else:
+            code = await self._after_stop(election, led)
+        asked.cancel()
+        return code
+
+    async def _after_stop(self, election: LeaderElector | None, led: asyncio.Future[Ended]) -> int:
+        _log.info("stopping")
+        left = await self.scheduling.drain(DRAIN_S)
+        if left:
+            _log.warning("bindings had no outcome at the end", bindings=left)
+        await self._end_scheduling()
+        if election is not None:
+            election.stop()
+            await asyncio.wait([led], timeout=_RELEASE_S)
+            if not led.done():
+                _log.warning("lease was not released in time; it will run out")
+                led.cancel()
+        return 0
+
+    async def _after_lost_lease(self) -> int:
+        _log.error("leader election lost")
+        await self.scheduling.drain(_LOST_DRAIN_S)
+        await self._end_scheduling()
+        return 1
+
+    async def _end_scheduling(self) -> None:
+        self.scheduling.stop()
+        ended = asyncio.wrap_future(self.scheduling.ended)
+        await asyncio.wait([ended], timeout=_END_S)
+        if ended.done() and not ended.cancelled():
+            ended.exception()  # logged where it happened
+
+    async def _when_started(self, action: Callable[[], None]) -> None:
+        await asyncio.to_thread(self.scheduling.started.wait)
+        action()
+
+    # --- election ----------------------------------------------------------------------------------------------------
+
+    def _make_elector(self, transport: Transport) -> LeaderElector | None:
+        if not self._completed.configuration.leader_election.leader_elect:
+            return None
+        callbacks = LeaderCallbacks(
+            on_started_leading=self._started_leading,
+            on_stopped_leading=self.scheduling.stop_deciding,
+            on_new_leader=self._note_leader,
+        )
+        self._elector = LeaderElector(
+            self._lease,
+            callbacks,
+            transport,
+            random=random.Random(),  # noqa: S311  jitter
+            metrics=self._metrics,
+        )
+        self._gate = self._elector
+        self._metrics.leader_validity(self._elector.validity_s)
+        return self._elector
+
+    def _note_leader(self, identity: str) -> None:
+        if identity and identity != self._lease.identity:
+            self._saw_another_leader = True
+
+    def _started_leading(self) -> None:
+        self.scheduling.watch()
+        leading = self._when_started(lambda: self.scheduling.lead(after_another=self._saw_another_leader))
+        self._leading = asyncio.get_running_loop().create_task(leading)
+
+    # --- serving -----------------------------------------------------------------------------------------------------
+
+    async def _serve(self, transport: Transport) -> Serving | None:
+        flags = self._completed.flags
+        if flags["secure-port"] == 0:
+            return None
+        serving = Serving(
+            _serving_options(flags),
+            endpoints_of(
+                self._completed,
+                self.scheduling,
+                self._elector,
+                self._metrics,
+                is_leader=lambda: self.is_leading,
+                is_stopping=lambda: self._is_stopping,
+            ),
+            transport,
+            token_ttl_s=flags["authentication-token-webhook-cache-ttl"],
+            allowed_ttl_s=flags["authorization-webhook-cache-authorized-ttl"],
+            denied_ttl_s=flags["authorization-webhook-cache-unauthorized-ttl"],
+        )
+        await serving.start()
+        self.port = serving.server.port
+        return serving
+
+
+def _credentials(completed: CompletedConfig) -> Credentials:
+    kubeconfig = completed.configuration.client_connection.kubeconfig
+    allow_exec = completed.options.allow_exec_credentials
+    return load_credentials(kubeconfig, server=completed.master or None, allow_exec=allow_exec)
+
+
+def _lease_config(election: LeaderElection) -> LeaseConfig:
+    return LeaseConfig(
+        identity=make_identity(socket.gethostname()),
+        name=election.resource_name,
+        namespace=election.resource_namespace,
+        lease_duration_s=election.lease_duration_s,
+        renew_deadline_s=election.renew_deadline_s,
+        retry_period_s=election.retry_period_s,
+    )
+
+
+def _serving_options(flags: Flags) -> ServingOptions:
+    def path(name: str) -> Path | None:
+        return Path(flags[name]) if flags[name] else None
+
+    return ServingOptions(
+        bind_address=flags["bind-address"],
+        port=flags["secure-port"],
+        cert_file=path("tls-cert-file"),
+        key_file=path("tls-private-key-file"),
+        min_version=flags["tls-min-version"] or "VersionTLS12",
+        client_ca_file=path("client-ca-file"),
+        request_header=RequestHeaderOptions(
+            client_ca_file=path("requestheader-client-ca-file"),
+            allowed_names=tuple(flags["requestheader-allowed-names"]),
+            username_headers=tuple(flags["requestheader-username-headers"]),
+            uid_headers=tuple(flags["requestheader-uid-headers"]),
+            group_headers=tuple(flags["requestheader-group-headers"]),
+            extra_headers_prefix=tuple(flags["requestheader-extra-headers-prefix"]),
+        ),
+        always_allow_paths=tuple(flags["authorization-always-allow-paths"]),
+        skip_lookup=flags["authentication-skip-lookup"],
+        tolerate_lookup_failure=flags["authentication-tolerate-lookup-failure"],
+    )

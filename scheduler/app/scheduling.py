@@ -1,0 +1,540 @@
+"""The scheduling thread: one loop that reads the watches, turns the core and carries decisions out.
+
+Everything that touches cache or queue runs here, so nothing needs a lock. Other threads only read a few numbers, set
+flags that are single words, or post commands to the inbox.
+
+    start ─▶ watching ─▶ (leading and synced) deciding ─▶ stop_deciding ─▶ drained ─▶ ended
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import gc
+import random
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import uvloop
+
+from scheduler.api import Eviction, Pod, Status
+from scheduler.app.blocking import BlockingCalls
+from scheduler.app.clock import SystemClock
+from scheduler.app.core import Core, Surroundings
+from scheduler.app.driver import Driver
+from scheduler.app.dump import compare_cache, dump
+from scheduler.app.extenders import extender_call, originals_of
+from scheduler.app.kinds import REQUIRED
+from scheduler.binding.bind_call import BindCall
+from scheduler.binding.binder import Binder
+from scheduler.binding.evict_call import EvictCall
+from scheduler.binding.evictor import Evictor
+from scheduler.binding.extender_bind import ExtenderBinding
+from scheduler.binding.patch_call import PatchCall
+from scheduler.binding.status_writer import StatusWriter
+from scheduler.config.flags import CompletedConfig
+from scheduler.framework.registry import Registry
+from scheduler.kube.credentials import Credentials
+from scheduler.kube.pyreqwest_transport import PyreqwestTransport
+from scheduler.kube.rate_limit import TokenBucket
+from scheduler.kube.recorder import EventRecorder
+from scheduler.kube.reflector import Reflector, ReflectorSettings
+from scheduler.kube.starting import PatientTransport
+from scheduler.kube.transport import Transport
+from scheduler.kube.writes import WRITE_TIMEOUT_S, read_assignment
+from scheduler.model.meta import KubeObject
+from scheduler.model.node import Node
+from scheduler.state.inbox import Inbox
+from scheduler.state.outbox import EmitEvent, Instruction, PatchPodStatus, StartBinding
+from scheduler.state.outcome import BindOutcome
+from scheduler.telemetry.logging import get_logger
+from scheduler.telemetry.metrics import Metrics
+
+__all__ = ["SchedulingThread"]
+
+_log = get_logger(__name__)
+
+T = TypeVar("T")
+
+_RESTART_S = 1.0
+_EVENT_DRAIN_S = 2.0
+_COMPARE_S = 300.0
+_OLDEST_PENDING_S = 5.0
+_DEFAULT_BURST = 100
+_RELIST_POLL_S = 0.05
+_MAX_UNKNOWN = 1_000
+_ANSWER_S = 5.0
+"""A loop that has not answered after this is stuck."""
+
+# A collection scans all objects that can refer to others. After the first sync the cluster's objects are set aside
+# (gc.freeze), and collections become rare: what a cycle makes is freed by reference counting.
+_GC_THRESHOLDS = (50_000, 20, 100)
+
+
+class SchedulingThread:
+    """Owns the core and its loop.
+
+    Attributes:
+        core: the engine; to be touched on this thread only.
+        started: is set once the thread's loop takes commands.
+    """
+
+    def __init__(
+        self,
+        completed: CompletedConfig,
+        credentials: Credentials,
+        registry: Registry,
+        metrics: Metrics,
+        *,
+        may_write: Callable[[float], bool],
+    ) -> None:
+        """Build the core; nothing runs yet.
+
+        Args:
+            completed: configuration and flags.
+            credentials: of the API server.
+            registry: the plugins on offer.
+            metrics: where to measure.
+            may_write: the lease's gate; callable from any thread.
+
+        Raises:
+            ConfigError: a profile cannot be built.
+        """
+        self._completed = completed
+        self._credentials = credentials
+        self._metrics = metrics
+        self._may_write = may_write
+        self._clock = SystemClock()
+        self._random = random.Random()  # noqa: S311  spreads ties and retries; nothing secret depends on it
+        self._bind_limit = _bind_limit(completed)
+        self._is_leading = False
+        self._is_stopping = False
+        self._is_ending = False
+        self.started = threading.Event()
+        self._is_watch_allowed = False
+        self._may_watch: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event | None = None
+        self._inbox = Inbox(self._wake_up)
+        self._bind_call: BindCall | None = None
+        self._patch_call: PatchCall | None = None
+        self._binder: Binder | None = None
+        self._evictor: Evictor | None = None
+        self._status: StatusWriter | None = None
+        self._recorder: EventRecorder | None = None
+        self._driver: Driver | None = None
+        self._reflectors: dict[type[KubeObject], Reflector] = {}
+        self._ended: Future[None] = Future()
+        self._oldest_pending_since_s: float | None = None
+        self.core = Core(
+            completed.configuration,
+            completed.options,
+            registry,
+            Surroundings(
+                clock=self._clock,
+                random=self._random,
+                perf_counter=time.perf_counter,
+                metrics=metrics,
+                bind=self._bind,
+                patch=self._patch,
+                call_soon_threadsafe=self._inbox.call,
+                run_blocking=BlockingCalls("plugin"),
+                on_ready=self._wake_here,
+                is_enabled=completed.gates.enabled,
+                extender_call=extender_call,
+            ),
+            max_in_unschedulable_s=completed.pod_max_in_unschedulable_s,
+        )
+        self._thread = threading.Thread(target=self._run, name="scheduling", daemon=True)
+        metrics.cache_sizes(
+            lambda: self.core.cache.num_nodes, lambda: self.core.cache.num_pods, lambda: self.core.cache.num_assumed
+        )
+        metrics.inbox_depth(lambda: len(self._inbox))
+        metrics.oldest_pending_age(self._oldest_pending_age_s)
+
+    # --- any thread --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread; watches wait for ``watch``."""
+        self._thread.start()
+
+    def watch(self) -> None:
+        """Let the watches begin."""
+        self._is_watch_allowed = True
+        if self._loop is not None and self._may_watch is not None:
+            self._loop.call_soon_threadsafe(self._may_watch.set)
+
+    def lead(self, *, after_another: bool) -> None:
+        """Allow decisions; after another leader only once a fresh list has shown what that one did."""
+        self._call(self._lead(after_another=after_another))
+
+    def stop_deciding(self) -> None:
+        """Make no decision from now on."""
+        self._is_stopping = True
+
+    async def drain(self, timeout_s: float) -> int:
+        """Wait for the bindings under way; returns how many had no outcome after ``timeout_s``."""
+        self._is_stopping = True
+        if self._loop is None:
+            return 0  # it has not even begun
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await self._ask(asyncio.sleep(0))
+            async with asyncio.timeout(timeout_s + _ANSWER_S):
+                return await self._ask(self._drain(timeout_s))
+        except TimeoutError:
+            _log.error("scheduling thread does not answer; it is stuck in a plugin", stuck_s=round(self.stuck_s, 1))
+            return self._binder.in_flight if self._binder is not None else 0
+
+    def stop(self) -> None:
+        """End the thread's loop; bindings that are still under way are given up."""
+        self._is_stopping = self._is_ending = True
+        if self._driver is not None and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._driver.stop)
+
+    @property
+    def ended(self) -> Future[None]:
+        """Return what completes when the thread has ended, with the error that ended it."""
+        return self._ended
+
+    @property
+    def is_synced(self) -> bool:
+        """Say whether all kinds have been delivered once."""
+        return self.core.is_synced
+
+    @property
+    def missing(self) -> list[str]:
+        """Return the kinds that are still awaited."""
+        return self.core.barrier.missing
+
+    @property
+    def stuck_s(self) -> float:
+        """Return for how long the present turn has been going on; 0 between turns."""
+        driver = self._driver
+        return time.perf_counter() - driver.last_turn_s if driver is not None and driver.is_in_turn else 0.0
+
+    def watch_lines(self) -> list[str]:
+        """Return one line a watch about its state, for ``/readyz?verbose``."""
+        lines = [
+            f"watch {kind.__name__}: {'synced' if r.is_synced else 'not synced'}, last heard {r.staleness_s:.0f}s ago"
+            for kind, r in list(self._reflectors.items())  # a copy: the scheduling thread may be adding to it
+        ]
+        unavailable = list(self.core.barrier.unavailable.items())
+        lines += [f"watch {kind.__name__}: {reason}" for kind, reason in unavailable]
+        return lines
+
+    def on_core(self, command: Callable[[], T]) -> Awaitable[T]:
+        """Run ``command`` between two decisions and return its result to the calling loop."""
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(command())
+            except Exception as error:  # noqa: BLE001  supervisor: the asker gets the error
+                answer.set_exception(error)
+
+        self._inbox.call(run)
+        return asyncio.wrap_future(answer)
+
+    def dump(self) -> None:
+        """Log the state of cache and queue soon, and whether they equal what the watches delivered."""
+        self._inbox.call(self._compare)
+        self._inbox.call(lambda: dump(self.core))
+
+    # --- this thread -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        gc.set_threshold(*_GC_THRESHOLDS)
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._main())
+        except BaseException as error:  # noqa: BLE001  supervisor: the service thread ends the process
+            _log.error("scheduling thread broke", err=repr(error))
+            self._ended.set_exception(error)
+        else:
+            self._ended.set_result(None)
+        finally:
+            self.started.set()  # nobody may wait for what will not come
+
+    async def _main(self) -> None:
+        self._may_watch = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        if self._is_watch_allowed:
+            self._may_watch.set()
+        transport = self._make_transport()
+        try:
+            await self._live(transport)
+        finally:
+            self.core.close()
+            await transport.close()
+
+    async def _live(self, transport: Transport) -> None:
+        self._build(transport)
+        self.started.set()
+        assert self._status is not None
+        assert self._recorder is not None
+        assert self._driver is not None
+        helpers = [self._supervise("events", self._recorder.run), self._supervise("pod status", self._status.run)]
+        helpers.append(self._supervise("comparer", self._compare_now_and_then))
+        helpers.append(self._supervise("oldest pending", self._note_oldest_pending))
+        helpers.append(asyncio.create_task(self._watch_all(transport)))
+        if self._is_ending:
+            self._driver.stop()
+        try:
+            await self._driver.run()
+            await self._recorder.drain(_EVENT_DRAIN_S)
+        finally:
+            for task in helpers:
+                task.cancel()
+            if self._binder is not None:
+                await self._binder.abandon()
+            if self._evictor is not None:
+                await self._evictor.abandon()
+            await asyncio.gather(*helpers, return_exceptions=True)
+
+    def _build(self, transport: Transport) -> None:
+        metrics = self._metrics
+        self._patch_call = PatchCall(transport, may_write=self._may_write)
+        self._bind_call = BindCall(
+            transport,
+            pods=self.core.stores.of(Pod),
+            clock=self._clock,
+            random=self._random,
+            may_write=self._may_write,
+            on_outcome=self._note_outcome,
+            has_node=lambda name: self.core.stores.of(Node).get(name) is not None,
+        )
+        self._status = StatusWriter(
+            transport,
+            clock=self._clock,
+            may_write=self._may_write,
+            on_dropped=lambda: metrics.event_dropped("status_queue_full"),
+        )
+        self._binder = Binder(
+            self.core,
+            clock=self._clock,
+            nominate=self._status.nominate,
+            on_idle=self._wake_here,
+            extender_bind=ExtenderBinding(
+                self.core.extenders,
+                run_blocking=BlockingCalls("extender"),
+                read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
+            ),
+        )
+        self._evictor = Evictor(
+            self.core,
+            remove=EvictCall(transport, clock=self._clock, may_write=self._may_write),
+            cancel_binding=self._binder.cancel_preparation,
+            metrics=metrics,
+            perf_counter=time.perf_counter,
+            on_idle=self._wake_here,
+        )
+        self._recorder = EventRecorder(
+            transport,
+            hostname=socket.gethostname(),
+            random=self._random,
+            metrics=metrics,
+            is_busy=self._is_busy,
+            may_write=self._may_write,
+        )
+        assert self._wake is not None
+        self._driver = Driver(
+            self.core,
+            self._inbox,
+            carry_out=self._carry_out,
+            may_decide=self._may_decide,
+            clock=self._clock,
+            perf_counter=time.perf_counter,
+            wake=self._wake,
+        )
+
+    def _make_transport(self) -> Transport:
+        connection = self._completed.configuration.client_connection
+        limiter = None
+        if connection.qps is not None and connection.qps > 0:
+            burst = connection.burst or _DEFAULT_BURST
+            limiter = TokenBucket(connection.qps, burst, monotonic=time.monotonic, sleep=asyncio.sleep)
+        inner = PyreqwestTransport(self._credentials, limiter=limiter, observe=self._metrics.rest_request)
+        return PatientTransport(inner)
+
+    async def _watch_all(self, transport: Transport) -> None:
+        assert self._may_watch is not None
+        await self._may_watch.wait()
+        idle_limit_s = self._completed.options.watch_stale_after_s
+        tasks = []
+        for kind in sorted(self.core.kinds, key=lambda kind: kind.__name__):
+            reflector = self._reflectors[kind] = Reflector(
+                kind,
+                transport,
+                self._inbox.push,
+                clock=self._clock,
+                random=self._random,
+                settings=ReflectorSettings(optional=kind not in REQUIRED, idle_limit_s=idle_limit_s),
+                metrics=self._metrics.watches,
+                originals=originals_of(kind, self._completed.configuration, self.core.profiles),
+            )
+            self._metrics.watch_staleness(kind.__name__, functools.partial(_staleness_s, reflector))
+            tasks.append(self._supervise(f"watch {kind.__name__}", reflector.run))
+        tasks.append(asyncio.create_task(self._freeze_when_synced()))
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _freeze_when_synced(self) -> None:
+        while not self.core.is_synced:  # noqa: ASYNC110  the barrier is a plain value of the core
+            await asyncio.sleep(_RELIST_POLL_S)
+        gc.collect()
+        gc.freeze()
+        _log.info("synced", nodes=self.core.cache.num_nodes, pods=self.core.cache.num_pods)
+
+    async def _compare_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(_COMPARE_S)
+            if self.core.is_synced and not len(self._inbox):
+                self._compare()
+
+    async def _note_oldest_pending(self) -> None:
+        while True:
+            self._oldest_pending_since_s = self.core.queue.oldest_pending_since_s()
+            await asyncio.sleep(_OLDEST_PENDING_S)
+
+    def _oldest_pending_age_s(self) -> float:
+        since_s = self._oldest_pending_since_s
+        return 0.0 if since_s is None else max(self._clock.now() - since_s, 0.0)
+
+    def _compare(self) -> None:
+        compare_cache(self.core, self._metrics.cache_drift)
+
+    async def _lead(self, *, after_another: bool) -> None:
+        if after_another:
+            await self._relist()
+        self._is_leading = True
+        self._wake_here()
+        _log.info("deciding", profiles=",".join(self.core.profiles))
+
+    async def _relist(self) -> None:
+        """Wait for lists of nodes and pods that began after this call."""
+        required = [self._reflectors[kind] for kind in REQUIRED if kind in self._reflectors]
+        tickets = [reflector.request_relist() for reflector in required]
+        while any(r.stats.relists_served < t for r, t in zip(required, tickets, strict=True)):  # noqa: ASYNC110  plain counters
+            await asyncio.sleep(_RELIST_POLL_S)
+
+    async def _drain(self, timeout_s: float) -> int:
+        if self._binder is None or self._evictor is None:
+            return 0
+        return sum(await asyncio.gather(self._binder.drain(timeout_s), self._evictor.drain(timeout_s)))
+
+    # --- the driver's questions --------------------------------------------------------------------------------------
+
+    def _may_decide(self) -> bool:
+        if not self._is_leading or self._is_stopping or not self.core.is_synced or self._binder is None:
+            return False
+        busy = self._binder.in_flight - self._binder.on_hold - self._unknown
+        return busy < self._bind_limit and self._may_write(WRITE_TIMEOUT_S)
+
+    @property
+    def _unknown(self) -> int:
+        """Return how many bindings only wait to be read back; their room is taken, so others may be decided."""
+        return min(self._bind_call.unknown, _MAX_UNKNOWN) if self._bind_call is not None else 0
+
+    def _is_busy(self) -> bool:
+        return self._binder is not None and self._binder.in_flight > self._binder.on_hold
+
+    def _carry_out(self, instruction: Instruction) -> None:
+        match instruction:
+            case StartBinding():
+                assert self._binder is not None
+                assert self._status is not None
+                self._status.withdraw(instruction.assumed.uid)  # what was said against the pod is stale now
+                self._binder.start(instruction)
+            case Eviction():
+                assert self._evictor is not None
+                self._evictor.start(instruction)
+            case PatchPodStatus():
+                assert self._status is not None
+                self._status.put(instruction)
+            case EmitEvent():
+                self._emit(instruction)
+
+    def _emit(self, event: EmitEvent) -> None:
+        assert self._recorder is not None
+        self._recorder.emit(
+            event.regarding,
+            controller=event.reporter,
+            kind=event.kind,
+            reason=event.reason,
+            action=event.action,
+            note=event.note,
+            related=event.related,
+        )
+
+    async def _bind(self, pod: Pod, node_name: str) -> Status | None:
+        assert self._bind_call is not None
+        assert self._status is not None
+        # Nothing older may reach the pod after the bind, which sets PodScheduled itself.
+        await self._status.fall_silent(pod.uid)
+        return await self._bind_call(pod, node_name)
+
+    async def _patch(self, obj: KubeObject, changes: Mapping[str, Any]) -> KubeObject | Status:
+        assert self._patch_call is not None
+        return await self._patch_call(obj, changes)
+
+    def _note_outcome(self, outcome: BindOutcome, was_unknown: bool) -> None:
+        self._metrics.bind_outcome(f"unknown_{outcome.value}" if was_unknown else outcome.value)
+
+    # --- small things ------------------------------------------------------------------------------------------------
+
+    def _supervise(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Run a helper for ever; one that breaks is logged and started again."""
+
+        async def keep_running() -> None:
+            while True:
+                try:
+                    await run()
+                except Exception as error:  # noqa: BLE001  supervisor: silence would be a failure
+                    _log.error("helper broke, starting it again", helper=name, err=repr(error))
+                await asyncio.sleep(_RESTART_S)
+
+        return asyncio.get_running_loop().create_task(keep_running(), name=name)
+
+    def _wake_here(self) -> None:
+        if self._wake is not None:
+            self._wake.set()
+
+    def _wake_up(self) -> None:
+        """Wake the driver from any thread."""
+        loop, wake = self._loop, self._wake
+        if loop is None or wake is None:
+            return
+        if threading.current_thread() is self._thread:
+            wake.set()
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody is left to wake
+                loop.call_soon_threadsafe(wake.set)
+
+    def _call(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        assert self._loop is not None
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    async def _ask(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
+
+def _bind_limit(completed: CompletedConfig) -> int:
+    """Return how many bindings may be under way: under our own rate limit no more than get their turn in time."""
+    qps = completed.configuration.client_connection.qps
+    limit = completed.options.bind_concurrency
+    return min(limit, max(1, int(qps * WRITE_TIMEOUT_S / 2))) if qps is not None and qps > 0 else limit
+
+
+def _staleness_s(reflector: Reflector) -> float:
+    return reflector.staleness_s

@@ -1,0 +1,354 @@
+"""The HTTPS server: listens, limits, finds out who is calling and whether they may, then hands over to a route.
+
+Order of a request (parity: kube-scheduler's handler chain)::
+
+    headers too large ▶ 431 · credentials wrong ▶ 401 · not allowed ▶ 403 · review failed ▶ 500
+    · unknown path ▶ 404 · other method ▶ 405 · body too large ▶ 413 · else the route
+
+Limits: 100 connections (more are closed at once), 10 s for a handshake, for a request to arrive and for a pause between
+requests, 16 KiB of headers, 1 MiB of body, 30 s for an answer.
+
+Everything runs on the service thread's loop; routes must not block it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_request import BaseRequest
+
+from scheduler.kube.reviews import NonResource, Resource, ReviewUnavailableError, User
+from scheduler.serving.authn import Authenticator, UnauthorizedError
+from scheduler.serving.authz import Authorizer
+from scheduler.serving.options import ServingError, ServingOptions
+from scheduler.serving.tls import ServingTls
+from scheduler.telemetry.logging import get_logger
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "HttpsServer",
+    "Limits",
+    "Request",
+    "Route",
+    "json_answer",
+    "text_answer",
+]
+
+_TEXT = "text/plain; charset=utf-8"
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one caller, and all together, may take.
+
+    Attributes:
+        connections: open ones; more are closed at once.
+        header_bytes: all names and values of a request.
+        body_bytes: of a request.
+        read_s: for a handshake, for a request to arrive, and for a pause between requests.
+        answer_s: for making an answer.
+        stop_s: for running answers when the server stops.
+    """
+
+    connections: int = 100
+    header_bytes: int = 16 * 1024
+    body_bytes: int = 1024 * 1024
+    read_s: float = 10.0
+    answer_s: float = 30.0
+    stop_s: float = 5.0
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a route sees.
+
+    Attributes:
+        method: in capitals.
+        path: without query.
+        query: name → values.
+        accept: the Accept header.
+        user: who is calling.
+        body: at most 1 MiB.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]]
+    accept: str
+    user: User
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What a path does.
+
+    Attributes:
+        handler: makes the answer.
+        methods: those it takes.
+        attributes: what to ask the API server about instead of the path, for answers about objects of the cluster.
+    """
+
+    handler: Callable[[Request], Awaitable[web.Response]]
+    methods: frozenset[str] = frozenset({"GET", "HEAD"})
+    attributes: Callable[[Request], Resource] | None = None
+
+
+def text_answer(text: str | bytes, status: int = 200, content_type: str = _TEXT) -> web.Response:
+    """Return a plain answer."""
+    body = text.encode() if isinstance(text, str) else text
+    headers = {"Content-Type": content_type, "X-Content-Type-Options": "nosniff"}
+    return web.Response(body=body, status=status, headers=headers)
+
+
+def json_answer(body: bytes, status: int = 200) -> web.Response:
+    """Return JSON that is encoded already."""
+    return web.Response(body=body, status=status, headers={"Content-Type": "application/json"})
+
+
+def _status(code: HTTPStatus, message: str) -> web.Response:
+    """Return a Kubernetes ``Status``."""
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": code.phrase.replace(" ", ""),
+        "code": int(code),
+    }
+    return json_answer(msgspec.json.encode(body), code)
+
+
+class HttpsServer:
+    """One listening socket.
+
+    Args:
+        options: address and port.
+        tls: certificates.
+        authenticator: who is calling.
+        authorizer: may they.
+        routes: exact path → route.
+        limits: what callers may take.
+    """
+
+    def __init__(
+        self,
+        options: ServingOptions,
+        tls: ServingTls,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        routes: Mapping[str, Route],
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._options = options
+        self._tls = tls
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._routes = dict(routes)
+        self._limits = limits
+        self._server: asyncio.Server | None = None
+        self._protocols: _LimitedServer | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the served paths, sorted."""
+        return sorted(self._routes)
+
+    @property
+    def port(self) -> int:
+        """Return the port that is listened on; 0 before ``start``."""
+        return int(self._server.sockets[0].getsockname()[1]) if self._server is not None else 0
+
+    def add(self, path: str, route: Route) -> None:
+        """Serve one more path; allowed while running.
+
+        Raises:
+            ValueError: the path is taken.
+        """
+        if path in self._routes:
+            msg = f"path {path} is served already"
+            raise ValueError(msg)
+        self._routes[path] = route
+
+    async def start(self, sock: socket.socket | None = None) -> None:
+        """Listen, on ``sock`` if given (tests), else on the address of the options.
+
+        Raises:
+            ServingError: the address cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        self._protocols = protocols = _LimitedServer(self._handle, self._limits)
+        where: dict[str, Any] = (
+            {"sock": sock}
+            if sock is not None
+            else {
+                "host": self._options.bind_address,
+                "port": self._options.port,
+                "reuse_port": self._options.reuse_port,
+            }
+        )
+        try:
+            self._server = await loop.create_server(
+                protocols.connect,
+                ssl=self._tls.context,
+                ssl_handshake_timeout=self._limits.read_s,
+                backlog=128,
+                **where,
+            )
+        except OSError as error:
+            msg = f"cannot listen on {self._options.bind_address}:{self._options.port}: {error}"
+            raise ServingError(msg) from error
+        _log.info("serving securely", address=self._options.bind_address, port=self.port)
+
+    async def stop(self) -> None:
+        """Stop listening, let running answers end for at most 5 s, close all connections."""
+        if self._server is None or self._protocols is None:
+            return
+        server, self._server = self._server, None
+        server.close()
+        self._protocols.pre_shutdown()
+        await self._protocols.shutdown(self._limits.stop_s)
+        _log.info("secure server has stopped listening")
+
+    # --- one request -------------------------------------------------------------------------------------------------
+
+    async def _handle(self, request: BaseRequest) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(self._limits.answer_s):
+                answer = await self._answer(request)
+        except TimeoutError:
+            answer = _status(HTTPStatus.GATEWAY_TIMEOUT, f"no answer within {self._limits.answer_s:.0f} s")
+        answer.headers["Cache-Control"] = "no-cache, private"
+        answer.headers["Server"] = "podium"
+        return answer
+
+    async def _answer(self, request: BaseRequest) -> web.Response:
+        if sum(len(name) + len(value) for name, value in request.raw_headers) > self._limits.header_bytes:
+            return _status(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "request headers are too large")
+        try:
+            user = await self._authenticator.user_of(_certificate(request), request.headers)
+        except UnauthorizedError as error:
+            _log.info("request was not authenticated", path=request.path, err=str(error))
+            return _status(HTTPStatus.UNAUTHORIZED, "Unauthorized")
+        seen = _seen(request, user)
+        route = self._routes.get(request.path)
+        refusal = await self._refusal(seen, route)
+        if refusal is not None:
+            return refusal
+        if route is None:
+            return text_answer("404 page not found\n", 404)
+        if request.method not in route.methods:
+            return text_answer("405 method not allowed\n", 405)
+        return await self._run(request, seen, route)
+
+    async def _refusal(self, seen: Request, route: Route | None) -> web.Response | None:
+        is_resource = route is not None and route.attributes is not None
+        attributes: NonResource | Resource = NonResource(seen.path, seen.method.lower())
+        if is_resource:
+            assert route is not None
+            assert route.attributes is not None
+            attributes = route.attributes(seen)
+        try:
+            access = await self._authorizer.access(seen.user, attributes)
+        except ReviewUnavailableError as error:
+            _log.warning("request was not authorized", path=seen.path, err=str(error))
+            return text_answer(f'Internal Server Error: "{seen.path}": authorization is not available\n', 500)
+        if access.is_allowed:
+            return None
+        what = f'path "{seen.path}"' if isinstance(attributes, NonResource) else _described(attributes)
+        message = f'forbidden: User "{seen.user.name}" cannot {attributes.verb} {what}'
+        return _status(HTTPStatus.FORBIDDEN, f"{message}: {access.reason}" if access.reason else message)
+
+    async def _run(self, request: BaseRequest, seen: Request, route: Route) -> web.Response:
+        if not request.body_exists:
+            return await route.handler(seen)
+        body = await _body(request, self._limits)
+        if body is None:
+            return text_answer("request body is too large or came too slowly\n", 413)
+        return await route.handler(_seen(request, seen.user, body))
+
+
+def _seen(request: BaseRequest, user: User, body: bytes = b"") -> Request:
+    query: dict[str, list[str]] = {}
+    for name, value in request.query.items():
+        query.setdefault(name, []).append(value)
+    return Request(request.method, request.path, query, request.headers.get("Accept", ""), user, body)
+
+
+def _certificate(request: BaseRequest) -> bytes | None:
+    connection: ssl.SSLObject | None = request.get_extra_info("ssl_object")
+    return connection.getpeercert(binary_form=True) if connection is not None else None
+
+
+def _described(attributes: Resource) -> str:
+    where = f' in the namespace "{attributes.namespace}"' if attributes.namespace else ""
+    return f'resource "{attributes.resource}" in API group "{attributes.group}"{where}'
+
+
+async def _body(request: BaseRequest, limits: Limits) -> bytes | None:
+    """Return the whole body, or None if it is too large or takes too long."""
+    data = bytearray()
+    try:
+        async with asyncio.timeout(limits.read_s):
+            async for chunk in request.content.iter_any():
+                data += chunk
+                if len(data) > limits.body_bytes:
+                    return None
+    except TimeoutError:
+        return None
+    return bytes(data)
+
+
+class _LimitedServer(web.Server):
+    """aiohttp's protocol factory with a limit on connections."""
+
+    def __init__(self, handler: Callable[[BaseRequest], Awaitable[web.StreamResponse]], limits: Limits) -> None:
+        super().__init__(
+            handler,
+            access_log=None,
+            keepalive_timeout=limits.read_s,
+            lingering_time=1.0,
+            max_line_size=8190,
+            max_field_size=limits.header_bytes,
+        )
+        self._max_connections = limits.connections
+        self._is_stopping = False
+
+    def connect(self) -> asyncio.Protocol:
+        """Return the protocol of a new connection."""
+        if len(self.connections) >= self._max_connections:
+            return _Refused()
+        return self()
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        # Several handshakes at once may have passed ``connect``, and some may end after ``stop``.
+        if self._is_stopping or len(self.connections) > self._max_connections:
+            transport.abort()
+
+    def pre_shutdown(self) -> None:
+        self._is_stopping = True
+        super().pre_shutdown()
+
+
+class _Refused(asyncio.Protocol):
+    """Closes the connection as soon as it stands."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()

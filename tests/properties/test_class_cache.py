@@ -1,0 +1,118 @@
+"""The class cache changes the time a decision takes and nothing else."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.cycle.class_cache import ClassCache
+from scheduler.cycle.select import choose_smallest_name
+from scheduler.testing import builders as b
+from scheduler.testing.harness import Harness
+
+ZONE = "topology.kubernetes.io/zone"
+ZONES = "abc"
+
+
+def _node(rng: random.Random, name: str):
+    node = b.node(name).capacity(cpu=rng.choice(("1", "2", "4")), memory="4Gi", pods=rng.choice(("3", "110")))
+    node = node.zone(rng.choice(ZONES)).label("disk", rng.choice(("ssd", "hdd")))
+    if rng.random() < 0.3:
+        node = node.taint("soft", "", "PreferNoSchedule")
+    if rng.random() < 0.2:
+        node = node.taint("hard", "", "NoSchedule")
+    if rng.random() < 0.3:
+        node = node.image("app:1", size_bytes=rng.randrange(10**8, 10**9))
+    return node.cordoned() if rng.random() < 0.15 else node
+
+
+def _classes(rng: random.Random):
+    """Return builders of a few kinds of pods; some kinds are coupled to other pods and may not share."""
+    plain = b.pod("x").requests(cpu="100m", memory="64Mi").image("app:1")
+    return [
+        plain,
+        plain.requests(cpu="700m").prefers_node(10, b.in_("disk", "ssd")).prefers_node(30, b.in_(ZONE, "a")),
+        plain.requests(cpu="500m").node_selector({"disk": "hdd"}),
+        plain.toleration("hard", operator="Exists"),
+        plain.host_port(8080),
+        plain.label("app", "w").pod_anti_affinity(ZONE, {"app": "w"}),
+        plain.label("app", "s").spread(ZONE, {"app": "s"}, max_skew=1),
+        plain.label("app", "w"),
+    ]
+
+
+def _step(rng: random.Random, harnesses, number: int, classes, count: int) -> None:
+    """Do the same to all harnesses: mostly a pod of some class, sometimes a change of the cluster."""
+    kind = rng.random()
+    if kind < 0.8:
+        pod = rng.choice(classes).set("metadata.name", f"p{number}").obj()
+        nodes = [harness.schedule(pod) for harness in harnesses]
+        assert nodes[0] == nodes[1], f"{pod.name}: {nodes}"
+        messages = [h.last.status.message if h.last is not None and h.last.status else "" for h in harnesses]
+        assert messages[0] == messages[1]
+    elif kind < 0.85:
+        victim = f"default/p{rng.randrange(number + 1)}"
+        for harness in harnesses:
+            if (known := harness.pod(victim)) is not None:
+                harness.remove(known)
+    else:
+        name = f"n{rng.randrange(count + 2)}"
+        node = _node(rng, name).resource_version(number + 10).obj()
+        removes = rng.random() < 0.2
+        for harness in harnesses:
+            harness.remove(node) if removes else harness.put(node)
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=80, deadline=None)
+def test_shared_rankings_decide_as_fresh_ones(seed: int) -> None:
+    """On random histories of equal pods, deletions and node changes both engines choose the same nodes."""
+    rng = random.Random(seed)
+    with Harness(choose=choose_smallest_name) as shared, Harness(choose=choose_smallest_name) as fresh:
+        fresh.core.engine.class_cache = ClassCache(max_classes=0)
+        count = rng.randint(1, 12)
+        for i in range(count):
+            node = _node(rng, f"n{i}").obj()
+            shared.put(node)
+            fresh.put(node)
+        classes = rng.sample(_classes(rng), rng.randint(1, 4))
+        for number in range(40):
+            _step(rng, (shared, fresh), number, classes, count)
+
+
+def test_equal_pods_do_share() -> None:
+    """The third of several equal plain pods is decided from the ranking that the second one left."""
+    with Harness() as cluster:
+        for i in range(200):
+            cluster.put(b.node(f"n{i}").capacity(cpu="4", memory="8Gi", pods="110").obj())
+        for i in range(10):
+            assert cluster.schedule(b.pod(f"p{i}").requests(cpu="100m").obj())
+        assert cluster.core.engine.class_cache.hits == 8
+
+
+def test_pods_that_repel_their_like_do_not_share() -> None:
+    """Where the last pod went decides about more nodes than its own."""
+    with Harness() as cluster:
+        for i in range(200):
+            cluster.put(b.node(f"n{i}").capacity(cpu="4", memory="8Gi", pods="110").hostname().obj())
+        base = b.pod("x").label("app", "w").pod_anti_affinity("kubernetes.io/hostname", {"app": "w"})
+        nodes = {cluster.schedule(base.set("metadata.name", f"p{i}").obj()) for i in range(10)}
+        assert len(nodes) == 10
+        assert cluster.core.engine.class_cache.hits == 0
+
+
+def test_a_node_that_fills_up_changes_the_scale_of_the_others() -> None:
+    """Preferences are scaled to the best feasible node, so the next best rise when that one is full."""
+    with Harness(choose=choose_smallest_name) as cluster:
+        cluster.put(b.node("best").capacity(cpu="4", memory="8Gi", pods="4").zone("a").label("disk", "ssd").obj())
+        for i in range(100):
+            cluster.put(b.node(f"idle-{i}").capacity(cpu="4", memory="8Gi", pods="110").zone("b").obj())
+            busy = b.node(f"busy-{i}").capacity(cpu="4", memory="8Gi", pods="110").zone("b").label("disk", "ssd")
+            cluster.put(busy.obj(), b.pod(f"load-{i}").requests(cpu="3", memory="6Gi").on(f"busy-{i}").obj())
+        wanted = b.pod("x").requests(cpu="10m", memory="10Mi")
+        wanted = wanted.prefers_node(10, b.in_("disk", "ssd")).prefers_node(30, b.in_(ZONE, "a"))
+        nodes = [cluster.schedule(wanted.set("metadata.name", f"p{i}").obj()) for i in range(6)]
+        assert nodes == ["best"] * 4 + ["busy-0", "busy-0"]
+        assert cluster.core.engine.class_cache.hits == 4

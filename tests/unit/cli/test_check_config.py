@@ -1,0 +1,122 @@
+"""``podium check-config``: output, exit codes, plugins of third parties."""
+
+import json
+
+import pytest
+
+from scheduler.cli.check_config import check_config, installed_plugins
+
+_HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    """Check a text; return exit code, standard output and the file's path."""
+
+    def check(text, *flags, installed=()):
+        path = tmp_path / "config.yaml"
+        path.write_text(_HEADER + text)
+        code = check_config([str(path), *flags], lambda: installed)
+        return code, capsys.readouterr().out, str(path)
+
+    return check
+
+
+def test_good_file(run):
+    """One line, exit 0."""
+    code, out, path = run("")
+
+    assert (code, out) == (0, f"{path}: ok\n")
+
+
+def test_every_problem_has_its_line(run):
+    """Exit 1."""
+    code, out, _ = run("foo: 1\nparallelism: 0\n")
+
+    assert code == 1
+    assert out.splitlines() == [
+        'strict decoding error: unknown field "foo"',
+        "parallelism: Invalid value: 0: should be an integer value greater than zero",
+    ]
+
+
+def test_json_output(run):
+    """Path and message apart, notes, verdict."""
+    code, out, path = run("foo: 1\nparallelism: 0\n", "--output", "json")
+
+    assert code == 1
+    assert json.loads(out) == {
+        "file": path,
+        "ok": False,
+        "problems": [
+            {"path": "foo", "message": 'strict decoding error: unknown field "foo"'},
+            {"path": "parallelism", "message": "Invalid value: 0: should be an integer value greater than zero"},
+        ],
+        "notes": [],
+    }
+
+
+def test_json_output_of_a_good_file_has_notes(run):
+    """What is ignored is said there, too."""
+    code, out, _ = run("parallelism: 4\n", "--output=json")
+
+    report = json.loads(out)
+    assert (code, report["ok"], report["problems"], len(report["notes"])) == (0, True, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "installed", "expected"),
+    [
+        pytest.param("multiPoint: {enabled: [{name: Coscheduling}]}", (), 'profiles[0].plugins: plugin "Coscheduling" is neither part of Podium nor offered by an installed package (podium.plugins)', id="a plugin that nobody has"),
+        pytest.param("multiPoint: {enabled: [{name: Coscheduling}]}", ("Coscheduling",), None, id="a plugin that is installed"),
+        pytest.param("filter: {enabled: [{name: ImageLocality}]}", (), 'profiles[0].plugins: initializing profiles: creating profile for scheduler name default-scheduler: plugin "ImageLocality" does not extend FilterPlugin plugin', id="a plugin at the wrong point"),
+        pytest.param("multiPoint: {disabled: [{name: '*'}]}", (), 'profiles[0].plugins: initializing profiles: creating profile for scheduler name default-scheduler: only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0', id="no queue sort"),
+    ],
+)  # fmt: skip
+def test_profiles_are_expanded_as_the_daemon_will(run, plugins, installed, expected):
+    """Mistakes that show only at start-up are found here."""
+    code, out, path = run(f"profiles: [{{plugins: {{{plugins}}}}}]\n", installed=installed)
+
+    assert (code, out) == ((0, f"{path}: ok\n") if expected is None else (1, f"{expected}\n"))
+
+
+def test_feature_gates_decide(run):
+    """The file is checked as it will be used."""
+    text = "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 1}]}}]}]\n"
+
+    assert run(text)[0] == 1
+    assert run(text, "--feature-gates=StorageCapacityScoring=true")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        pytest.param([], id="no file"),
+        pytest.param(["a", "b"], id="two files"),
+        pytest.param(["a", "--foo"], id="unknown flag"),
+        pytest.param(["a", "--output"], id="missing value"),
+        pytest.param(["a", "--output=xml"], id="unknown output"),
+        pytest.param(["a", "--feature-gates=Foo=true"], id="unknown gate"),
+    ],
+)
+def test_usage_errors_exit_2(argv, capsys):
+    """The reason and the usage go to standard error."""
+    assert check_config(argv, tuple) == 2
+    assert "usage: podium check-config" in capsys.readouterr().err
+
+
+def test_missing_file_exits_1(capsys):
+    """It cannot be good."""
+    assert check_config(["/nonexistent/config.yaml"], tuple) == 1
+    assert capsys.readouterr().out == "open /nonexistent/config.yaml: no such file or directory\n"
+
+
+def test_help_exits_0(capsys):
+    """On standard output."""
+    assert check_config(["--help"], tuple) == 0
+    assert capsys.readouterr().out.startswith("usage: podium check-config FILE")
+
+
+def test_installed_plugins_are_names():
+    """Entry points are read without importing anything."""
+    assert all(isinstance(name, str) for name in installed_plugins())
