@@ -1,0 +1,3 @@
+module podium.dev/benchmarks/null
+
+go 1.21

@@ -1,0 +1,56 @@
+"""The harness works: every contestant binds a small workload, validly, and all figures are there. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.benchmarks import core_only, side_by_side
+from tests.benchmarks.core_cases import CASES
+from tests.benchmarks.stats import first_to_last_rate, histogram_percentile, percentile, sampled_rate
+
+FIGURES = ("pods_per_s", "cpu_ms_per_pod", "cpu_ms_per_pod_settled", "requests_per_pod", "events_posted")
+
+
+@pytest.mark.integration
+@pytest.mark.bench
+def test_side_by_side_harness_compares_valid_runs(tmp_path):
+    """Twenty nodes, forty plain pods, one run of each: placements are checked inside, so no problem means valid."""
+    arguments = ["--workloads", "W1", "--quick", "--runs", "1", "--nodes", "20", "--pods", "40", "--init", "10"]
+
+    code = side_by_side.main([*arguments, "--output", str(tmp_path)])
+
+    results = json.loads((tmp_path / "side-by-side.json").read_text())["results"]
+    assert [(r["contestant"], r.get("problem")) for r in results][:2] == [("kube-scheduler", None), ("podium", None)]
+    assert code == 0
+    for result in results:
+        assert all(result[name] is not None for name in FIGURES), result
+        assert len(result["bind_times_s"]) == 40
+    assert "| W1 plain |" in (tmp_path / "side-by-side.md").read_text()
+
+
+@pytest.mark.bench
+def test_core_benchmark_runs_every_built_case(tmp_path):
+    """Each case whose plugins exist places its pods on a small cluster."""
+    code = core_only.main(["--nodes", "30", "--pods", "20", "--metrics", "real", "--output", str(tmp_path)])
+
+    results = json.loads((tmp_path / "core.json").read_text())
+    assert code == 0
+    assert {r["case"] for r in results["results"]} == {c.letter for c in CASES} - results["skipped"].keys()
+
+
+def test_rates_follow_scheduler_perf():
+    """First sample sets the baseline, empty ticks share the next one's rate, the last partial tick is not seen."""
+    times_s = [0.1, 0.2, 1.1, 1.2, 1.3, 3.1, 3.2, 4.1]
+
+    assert sampled_rate(times_s, 0.0) == pytest.approx((3 + 1 + 1) / 3)
+    assert first_to_last_rate(times_s) == pytest.approx(7 / 4)
+    assert percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.0
+    assert histogram_percentile({1.0: 0, 2.0: 0}, {1.0: 50, 2.0: 100}, 75) == pytest.approx(1.5)
+
+
+def test_growth_exponent_is_the_slope_in_log_log():
+    """A cost that grows tenfold with tenfold nodes has exponent 1; sizes below 1,000 do not count."""
+    assert core_only.growth_exponent([(100, 5.0), (1_000, 10.0), (10_000, 100.0)]) == pytest.approx(1.0)
+    assert core_only.growth_exponent([(1_000, 10.0)]) is None
