@@ -3,6 +3,7 @@
 SemVer covers this package and ``scheduler.testing``; nothing else is promised.
 """
 
+from scheduler.api.args import PluginArgs
 from scheduler.api.cycle_state import PODS_TO_ACTIVATE, Cloneable, CycleState, StateKey
 from scheduler.api.events import (
     ActionType,
@@ -86,6 +87,7 @@ __all__ = [
     "NodesView",
     "PermitPlugin",
     "Plugin",
+    "PluginArgs",
     "PluginFactory",
     "Pod",
     "PodKey",

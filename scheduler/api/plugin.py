@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.api.args import PluginArgs
 from scheduler.api.cycle_state import CycleState
 from scheduler.api.events import EventRegistration
 from scheduler.api.handle import Handle
@@ -54,6 +55,8 @@ __all__ = [
 ]
 
 API_VERSION = 1
+"""Version of the interface in this package; a change that breaks a plugin raises it."""
+
 MAX_NODE_SCORE = 100
 
 
@@ -62,9 +65,14 @@ class Plugin(ABC):
 
     Attributes:
         name: the Kubernetes-style name under which profiles enable the plugin.
+        api_version: the ``API_VERSION`` that the plugin was written for; a plugin of another one is refused at start.
+        Args: the type of the plugin's arguments. The entry in ``pluginConfig`` is decoded into it before the plugin is
+            made, and what does not fit is refused with its path. None: the plugin gets the plain dict.
     """
 
     name: ClassVar[str]
+    api_version: ClassVar[int] = 1
+    Args: ClassVar[type[PluginArgs] | None] = None
 
     def events(self) -> Sequence[EventRegistration] | None:
         """Return the events after which pods rejected by this plugin are worth a retry.
@@ -90,7 +98,10 @@ class Plugin(ABC):
 
 
 PluginFactory = Callable[[Any, Handle], Plugin]
-"""``factory(args, handle)``; ``args`` is the decoded ``pluginConfig`` entry, a plain dict for third-party plugins."""
+"""``factory(args, handle)``; ``args`` is the ``pluginConfig`` entry: a ``Plugin.Args`` value, or a dict without one.
+
+A plugin class is a factory. A function is one, too; its return annotation tells which class it makes.
+"""
 
 
 class QueueSortPlugin(Plugin):

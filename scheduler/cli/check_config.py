@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
 from scheduler.config.default_plugins import KNOWN_POINTS
 from scheduler.config.errors import ConfigError, Problem, UsageError
@@ -17,11 +16,16 @@ from scheduler.config.expand import expand
 from scheduler.config.flags import read_file
 from scheduler.config.gates import FeatureGates, parse_feature_gates
 from scheduler.config.load import Loaded, load_with_notes
-from scheduler.config.types import SchedulerConfiguration
+from scheduler.config.types import Profile, SchedulerConfiguration
+from scheduler.framework.plugin_args import ArgsError
+from scheduler.framework.points import takes_part_in
+from scheduler.framework.profile import args_problem
+from scheduler.framework.registry import ENTRY_POINT_GROUP as PLUGIN_GROUP
+from scheduler.framework.registry import Registry, RegistryError, class_made_by
+from scheduler.plugins import IN_TREE
 
-__all__ = ["PLUGIN_GROUP", "USAGE", "check_config", "installed_plugins"]
+__all__ = ["USAGE", "check_config", "installed_plugins"]
 
-PLUGIN_GROUP = "podium.plugins"
 USAGE = "usage: podium check-config FILE [--output text|json] [--feature-gates LIST]"
 _OUTPUTS = ("text", "json")
 
@@ -33,17 +37,17 @@ class _Arguments:
     gates: FeatureGates
 
 
-def installed_plugins() -> frozenset[str]:
-    """Return the names of the plugins that installed distributions offer; imports none of them."""
-    return frozenset(entry.name for entry in entry_points(group=PLUGIN_GROUP))
+def installed_plugins() -> Registry:
+    """Return Podium's plugins and those that installed distributions offer; imports none of the latter."""
+    return Registry.installed(IN_TREE)
 
 
-def check_config(argv: Sequence[str], installed: Callable[[], Collection[str]] = installed_plugins) -> int:
+def check_config(argv: Sequence[str], installed: Callable[[], Registry] = installed_plugins) -> int:
     """Check a file and print the result.
 
     Args:
         argv: the words after ``check-config``.
-        installed: returns the plugins of third parties that could be loaded.
+        installed: returns the plugins that could be loaded; those that the file names are.
 
     Returns:
         The exit code.
@@ -87,32 +91,57 @@ def _parse(argv: Sequence[str]) -> _Arguments:
     return _Arguments(files[0], values["output"], parse_feature_gates([values["feature-gates"]]))
 
 
-def _check(arguments: _Arguments, installed: Collection[str]) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
+def _check(arguments: _Arguments, registry: Registry) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
     try:
         data = sys.stdin.buffer.read() if arguments.file == "-" else read_file(arguments.file)
         loaded: Loaded = load_with_notes(data, arguments.gates)
     except ConfigError as error:
         return error.details, ()
-    return tuple(_plugin_problems(loaded.configuration, installed)), loaded.notes
+    return tuple(_plugin_problems(loaded.configuration, registry)), loaded.notes
 
 
-def _plugin_problems(configuration: SchedulerConfiguration, installed: Collection[str]) -> Iterator[Problem]:
-    """Expand every profile as the daemon will, as far as that is possible without importing third-party plugins."""
+def _plugin_problems(configuration: SchedulerConfiguration, registry: Registry) -> Iterator[Problem]:
+    """Load what every profile names, decode its arguments and expand the profile, as the daemon will."""
+    yield from (Problem("", text) for text in registry.conflicts)
     for index, profile in enumerate(configuration.profiles):
-        path = f"profiles[{index}].plugins"
-        names = dict.fromkeys(profile.plugins.names())
-        missing = [name for name in names if name not in KNOWN_POINTS and name not in installed]
-        for name in missing:
+        found = list(_load_problems(profile, index, registry))
+        yield from found
+        if not found:
+            try:
+                expand(profile, lambda point, name: _implements(registry, point, name))
+            except ConfigError as error:
+                if all(_points_are_known(registry, name) for name in profile.plugins.names()):
+                    path = f"profiles[{index}].plugins"
+                    yield Problem(path, f"{path}: {error.problems[0]}")
+
+
+def _load_problems(profile: Profile, index: int, registry: Registry) -> Iterator[Problem]:
+    path = f"profiles[{index}].plugins"
+    for name in dict.fromkeys(profile.plugins.names()):
+        if name in KNOWN_POINTS:
+            continue
+        if name not in registry:
             text = f'plugin "{name}" is neither part of Podium nor offered by an installed package ({PLUGIN_GROUP})'
             yield Problem(path, f"{path}: {text}")
-        if missing:
             continue
-        is_foreign = any(name not in KNOWN_POINTS for name in names)
         try:
-            expand(profile, lambda point, name: point in KNOWN_POINTS[name] if name in KNOWN_POINTS else True)
-        except ConfigError as error:
-            if not is_foreign:
-                yield Problem(path, f"{path}: {error.problems[0]}")
+            registry.args(name, profile.plugin_config.get(name))
+        except ArgsError as error:
+            yield args_problem(profile, index, name, error)
+        except RegistryError as error:
+            yield Problem(path, f"{path}: {error}")
+
+
+def _points_are_known(registry: Registry, name: str) -> bool:
+    return name in KNOWN_POINTS or class_made_by(registry.load(name)) is not None
+
+
+def _implements(registry: Registry, point: str, name: str) -> bool:
+    """Say whether the plugin takes part; of one whose class nobody knows before it is made the best is assumed."""
+    if name in KNOWN_POINTS:
+        return point in KNOWN_POINTS[name]
+    made = class_made_by(registry.load(name))
+    return made is None or takes_part_in(made, point)
 
 
 def _print_text(file: str, problems: Sequence[Problem], notes: Sequence[str]) -> None:

@@ -34,6 +34,9 @@ class FrameworkMetrics(Protocol):
     def plugin_fault(self, plugin: str, point: str, kind: str) -> None:
         """Count an exception, a nonsense answer or an overrun of a plugin."""
 
+    def plugin_info(self, plugin: str, distribution: str, version: str, api_version: int) -> None:
+        """Say where a third-party plugin comes from."""
+
     def preemption_attempt(self) -> None:
         """Count ``preemption_attempts_total``."""
 
@@ -67,6 +70,9 @@ class NullFrameworkMetrics:
 
     def plugin_fault(self, plugin: str, point: str, kind: str) -> None:
         """Ignore the fault."""
+
+    def plugin_info(self, plugin: str, distribution: str, version: str, api_version: int) -> None:
+        """Ignore the plugin."""
 
     def preemption_attempt(self) -> None:
         """Ignore the attempt."""

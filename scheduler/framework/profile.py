@@ -10,18 +10,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scheduler.api import Handle, Plugin
-from scheduler.config.errors import ConfigError
+from scheduler.config.errors import ConfigError, Problem
 from scheduler.config.expand import ExpandedPlugins, expand
 from scheduler.config.types import Profile, SchedulerConfiguration
 from scheduler.framework.binding import RunBlocking, run_inline
 from scheduler.framework.guard import DEFAULT_BUDGET_S
 from scheduler.framework.metrics import FrameworkMetrics
+from scheduler.framework.plugin_args import ArgsError
 from scheduler.framework.points import takes_part_in
 from scheduler.framework.registry import Registry, RegistryError
 from scheduler.framework.runtime import Framework
 from scheduler.framework.waiting import WaitingPods
 
-__all__ = ["MakeHandle", "build_profiles"]
+__all__ = ["MakeHandle", "args_problem", "build_profiles"]
 
 MakeHandle = Callable[[str], Handle]
 """``make_handle(profile_name)``."""
@@ -44,14 +45,14 @@ def build_profiles(
         ConfigError: with the problems of all profiles; plugins made so far have been closed.
     """
     frameworks: dict[str, Framework] = {}
-    problems: list[str] = []
-    for profile in configuration.profiles:
+    problems = [Problem("", text) for text in registry.conflicts]
+    for index, profile in enumerate(configuration.profiles):
         name = profile.scheduler_name
         try:
-            plugins = _make_plugins(profile, registry, make_handle(name))
+            plugins = _make_plugins(profile, index, registry, make_handle(name))
             expanded = _expand(profile, plugins)
         except ConfigError as error:
-            problems += error.problems
+            problems += error.details
             continue
         frameworks[name] = Framework(
             name,
@@ -66,28 +67,53 @@ def build_profiles(
             has_extenders=bool(configuration.extenders),
             budget_s=budget_s,
         )
-    problems += _different_queue_orders(configuration, frameworks)
+    problems += [Problem("", text) for text in _different_queue_orders(configuration, frameworks)]
     if not configuration.profiles:
-        problems.append("at least one profile is required")
+        problems.append(Problem("", "at least one profile is required"))
     if problems:
         for framework in frameworks.values():
             framework.close()
         raise ConfigError(problems)
+    _announce(registry, frameworks, metrics)
     return frameworks
 
 
-def _make_plugins(profile: Profile, registry: Registry, handle: Handle) -> dict[str, Plugin]:
+def _make_plugins(profile: Profile, index: int, registry: Registry, handle: Handle) -> dict[str, Plugin]:
     """Make every plugin that the profile enables anywhere; unknown names are left to ``expand`` to report."""
     plugins: dict[str, Plugin] = {}
-    try:
-        for name in profile.plugins.names():
-            if name not in plugins and name in registry:
+    problems: list[Problem] = []
+    for name in dict.fromkeys(profile.plugins.names()):
+        if name in registry:
+            try:
                 plugins[name] = registry.make(name, profile.plugin_config.get(name), handle)
-    except RegistryError as error:
+            except ArgsError as error:
+                problems.append(args_problem(profile, index, name, error))
+            except RegistryError as error:
+                where = f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}"
+                problems.append(Problem("", f"{where}: {error}"))
+    if problems:
         _close(plugins)
-        text = f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}: {error}"
-        raise ConfigError([text]) from error
+        raise ConfigError(problems)
     return plugins
+
+
+def args_problem(profile: Profile, index: int, name: str, error: ArgsError) -> Problem:
+    """Say where in the file the arguments of a plugin do not fit."""
+    given = list(profile.plugin_config)  # what the file has comes first, in its order
+    entry = f"[{given.index(name)}].args{error.path}" if name in given else ""
+    path = f"profiles[{index}].pluginConfig{entry}"
+    return Problem(path, f"{path}: plugin {name}: {error}")
+
+
+def _announce(registry: Registry, frameworks: Mapping[str, Framework], metrics: FrameworkMetrics | None) -> None:
+    """Say of each third-party plugin in use where it comes from."""
+    if metrics is None:
+        return
+    for framework in frameworks.values():
+        for name, plugin in framework.plugins.items():
+            if not registry.is_in_tree(name):
+                origin = registry.origin(name)
+                metrics.plugin_info(name, origin.distribution, origin.version, plugin.api_version)
 
 
 def _expand(profile: Profile, plugins: Mapping[str, Plugin]) -> ExpandedPlugins:

@@ -2,26 +2,29 @@
 
 In-tree plugins are handed in as a table. Third-party plugins are entry points of the group ``podium.plugins`` of
 installed distributions (``MyPlugin = my_package.plugin:MyPlugin``); reading their names imports nothing, an entry point
-is loaded when a profile names it. A name that two sources offer is refused when a profile names it, with both sources,
-because nothing says which one was meant.
+is loaded when a profile names it. A name that two sources offer is refused at start, with both sources, because
+nothing says which one was meant.
 
 A factory is any callable ``factory(args, handle) -> Plugin``; a plugin class with such a constructor is one.
 """
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from scheduler.api import Handle, Plugin, PluginFactory
+from scheduler.api import API_VERSION, Handle, Plugin, PluginArgs, PluginFactory
+from scheduler.framework.plugin_args import decode_args, loose_part
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["ENTRY_POINT_GROUP", "IN_TREE", "Origin", "Registry", "RegistryError"]
+__all__ = ["ENTRY_POINT_GROUP", "HANDED_IN", "IN_TREE", "Origin", "Registry", "RegistryError", "class_made_by"]
 
 ENTRY_POINT_GROUP = "podium.plugins"
 IN_TREE = "podium (in-tree)"
+HANDED_IN = "this process"
 
 _log = get_logger(__name__)
 
@@ -35,7 +38,7 @@ class Origin:
     """Where a plugin comes from.
 
     Attributes:
-        distribution: name of the installed distribution, or ``IN_TREE``.
+        distribution: name of the installed distribution, ``IN_TREE``, or ``HANDED_IN`` (a test's own).
         version: its version; "" in-tree.
         target: ``module:attribute``; "" in-tree.
     """
@@ -52,12 +55,30 @@ class Origin:
 class Registry:
     """Knows every plugin by name, loads only what is asked for."""
 
-    def __init__(self, in_tree: Mapping[str, PluginFactory], entry_points: Iterable[metadata.EntryPoint] = ()) -> None:
-        self._factories = dict(in_tree)
+    def __init__(
+        self,
+        in_tree: Mapping[str, PluginFactory],
+        entry_points: Iterable[metadata.EntryPoint] = (),
+        *,
+        handed_in: Mapping[str, PluginFactory] | None = None,
+    ) -> None:
+        """Take note of what there is.
+
+        Args:
+            in_tree: Podium's own plugins.
+            entry_points: those of installed distributions.
+            handed_in: a third party's plugins that are not installed; they take the place of installed ones.
+        """
+        handed_in = handed_in or {}
+        self._in_tree = frozenset(in_tree) - handed_in.keys()
+        self._given: dict[str, PluginFactory] = {**in_tree, **handed_in}
+        self._loaded: dict[str, PluginFactory] = {}
         self._origins: dict[str, list[Origin]] = {name: [Origin(IN_TREE)] for name in in_tree}
+        self._origins |= {name: [Origin(HANDED_IN)] for name in handed_in}
         self._entry_points: dict[str, metadata.EntryPoint] = {}
         for entry_point in entry_points:
-            self._offer(entry_point)
+            if entry_point.name not in handed_in:
+                self._offer(entry_point)
 
     @classmethod
     def installed(cls, in_tree: Mapping[str, PluginFactory]) -> Registry:
@@ -82,6 +103,15 @@ class Registry:
         """Return all names on offer, sorted."""
         return sorted(self._origins)
 
+    @property
+    def conflicts(self) -> list[str]:
+        """Return a sentence for every name that more than one source offers."""
+        return [_conflict(name, self._origins[name]) for name in self.names if len(self._origins[name]) > 1]
+
+    def is_in_tree(self, name: str) -> bool:
+        """Say whether the plugin is one of Podium's own."""
+        return name in self._in_tree
+
     def origin(self, name: str) -> Origin:
         """Return where the plugin comes from.
 
@@ -92,31 +122,50 @@ class Registry:
         if not origins:
             raise RegistryError(f'plugin "{name}" does not exist')
         if len(origins) > 1:
-            sources = " and ".join(str(origin) for origin in origins)
-            raise RegistryError(f'a plugin named "{name}" is offered by {sources}: uninstall all but one')
+            raise RegistryError(_conflict(name, origins))
         return origins[0]
+
+    def load(self, name: str) -> PluginFactory:
+        """Return the plugin's factory, importing it if need be.
+
+        Raises:
+            RegistryError: it cannot be had, or was written for another version of the interface.
+        """
+        origin = self.origin(name)
+        factory = self._loaded.get(name)
+        if factory is None:
+            factory = self._given.get(name) or self._import(name, origin)
+            made = class_made_by(factory)
+            if made is not None:
+                _check_class(name, made, origin)
+            self._loaded[name] = factory
+        return factory
+
+    def args(self, name: str, args: Any) -> Any:
+        """Return the plugin's arguments as the type that it names; as they are if it names none.
+
+        Raises:
+            RegistryError: the plugin cannot be had.
+            ArgsError: they do not fit.
+        """
+        kind = getattr(class_made_by(self.load(name)), "Args", None)
+        return args if kind is None or isinstance(args, kind) else decode_args(kind, args)
 
     def make(self, name: str, args: Any, handle: Handle) -> Plugin:
         """Load the plugin if need be, and make an instance for one profile.
 
         Raises:
             RegistryError: the text says what is wrong and which distribution it is about.
+            ArgsError: the arguments do not fit.
         """
-        origin = self.origin(name)
-        factory = self._factory(name, origin)
+        factory, decoded = self.load(name), self.args(name, args)
         try:
-            plugin = factory(args, handle)
+            plugin = factory(decoded, handle)
         except Exception as error:
             raise RegistryError(f'initializing plugin "{name}": {_shown(error)}') from error
-        return _checked(name, plugin, origin)
+        return _checked(name, plugin, self.origin(name))
 
-    def _factory(self, name: str, origin: Origin) -> PluginFactory:
-        factory = self._factories.get(name)
-        if factory is None:
-            factory = self._factories[name] = self._load(name, origin)
-        return factory
-
-    def _load(self, name: str, origin: Origin) -> PluginFactory:
+    def _import(self, name: str, origin: Origin) -> PluginFactory:
         try:
             loaded = self._entry_points[name].load()
         except Exception as error:
@@ -128,6 +177,38 @@ class Registry:
         return factory
 
 
+def class_made_by(factory: PluginFactory) -> type[Plugin] | None:
+    """Return the class of the plugins that a factory makes, or None if a function does not say."""
+    made: object = factory
+    if not isinstance(factory, type):
+        try:
+            made = typing.get_type_hints(factory).get("return")
+        except (NameError, TypeError, AttributeError):  # annotations that mean something else
+            return None
+    return made if isinstance(made, type) and issubclass(made, Plugin) else None
+
+
+def _conflict(name: str, origins: Iterable[Origin]) -> str:
+    sources = " and ".join(str(origin) for origin in origins)
+    return f'a plugin named "{name}" is offered by {sources}: uninstall all but one'
+
+
+def _check_class(name: str, made: type[Plugin], origin: Origin) -> None:
+    about = f'plugin "{name}" of {origin}'
+    if made.api_version != API_VERSION:
+        raise RegistryError(
+            f"{about} was written for version {made.api_version!r} of scheduler.api, this is version {API_VERSION}: "
+            "install a version of it, or of Podium, that goes with the other"
+        )
+    if made.Args is None:
+        return
+    if not (isinstance(made.Args, type) and issubclass(made.Args, PluginArgs)):
+        raise RegistryError(f"{about}: its Args must inherit from scheduler.api.PluginArgs")
+    loose = loose_part(made.Args)
+    if loose is not None:
+        raise RegistryError(f"{about}: {loose} in its Args must inherit from scheduler.api.PluginArgs")
+
+
 def _checked(name: str, plugin: object, origin: Origin) -> Plugin:
     if not isinstance(plugin, Plugin):
         raise RegistryError(
@@ -137,6 +218,7 @@ def _checked(name: str, plugin: object, origin: Origin) -> Plugin:
     own_name = getattr(plugin, "name", None)
     if own_name != name:
         raise RegistryError(f'initializing plugin "{name}": the plugin of {origin} calls itself {own_name!r}')
+    _check_class(name, type(plugin), origin)
     return plugin
 
 

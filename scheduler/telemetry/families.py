@@ -340,6 +340,14 @@ class Families:
             "kind",
             shared=True,
         )
+        self.plugin_info: GaugeFamily = self._gauge(
+            "podium_plugin_info",
+            "Third-party plugins in use: which distribution and version, and the version of scheduler.api.",
+            "plugin",
+            "distribution",
+            "version",
+            "api_version",
+        )
         self.oldest_pending: GaugeFamily = self._gauge(
             "podium_oldest_pending_pod_age_seconds", "Age in the queue of the pod that has been pending longest."
         )

@@ -215,6 +215,10 @@ class Metrics:
         """Count an exception, a nonsense answer or an overrun; any thread."""
         self.families.plugin_faults.labels(plugin, point, kind).inc()
 
+    def plugin_info(self, plugin: str, distribution: str, version: str, api_version: int) -> None:
+        """Say where a third-party plugin comes from."""
+        self.families.plugin_info.labels(plugin, distribution, version, str(api_version)).set(1)
+
     # --- binding, intake ---------------------------------------------------------------------------------------------
 
     def bind_outcome(self, outcome: str) -> None:

@@ -125,7 +125,7 @@ class Harness:
 
         Args:
             profile: as in a configuration file; None means the default profile.
-            plugins: more plugins by name, besides the in-tree and the installed ones.
+            plugins: more plugins by name, besides the in-tree and the installed ones; they are a third party's.
             seed: of the engine's chance.
             choose: picks one of the best nodes.
             options: Podium's own settings; foreign nominations are ignored by default, as kube-scheduler does.
@@ -150,7 +150,7 @@ class Harness:
         self.core = Core(
             configuration_of(profile, extenders),
             options or SchedulerOptions(honor_foreign_nominations=False),
-            Registry({**IN_TREE, **(plugins or {})}, _installed_entry_points()),
+            Registry(IN_TREE, _installed_entry_points(), handed_in=plugins),
             Surroundings(
                 clock=self.clock,
                 random=chance or random.Random(seed),  # noqa: S311  nothing secret depends on it

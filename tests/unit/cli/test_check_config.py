@@ -1,22 +1,45 @@
 """``podium check-config``: output, exit codes, plugins of third parties."""
 
 import json
+from importlib.metadata import EntryPoint
 
 import pytest
 
+from scheduler.api import FilterPlugin, PluginArgs
 from scheduler.cli.check_config import check_config, installed_plugins
+from scheduler.framework.registry import ENTRY_POINT_GROUP, Registry
+from scheduler.plugins import IN_TREE
 
 _HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+class QuietArgs(PluginArgs):
+    max_pods: int = 10
+
+
+class Coscheduling(FilterPlugin):
+    name = "Coscheduling"
+    Args = QuietArgs
+
+    def filter(self, state, pod, node):
+        return None
+
+
+def installed(*targets):
+    """Return a registry in which these attributes of this module are installed plugins."""
+    return Registry(
+        IN_TREE, [EntryPoint(target.split(".")[0], f"{__name__}:{target}", ENTRY_POINT_GROUP) for target in targets]
+    )
 
 
 @pytest.fixture
 def run(tmp_path, capsys):
     """Check a text; return exit code, standard output and the file's path."""
 
-    def check(text, *flags, installed=()):
+    def check(text, *flags, registry=Registry(IN_TREE)):  # noqa: B008  it holds nothing but names
         path = tmp_path / "config.yaml"
         path.write_text(_HEADER + text)
-        code = check_config([str(path), *flags], lambda: installed)
+        code = check_config([str(path), *flags], lambda: registry)
         return code, capsys.readouterr().out, str(path)
 
     return check
@@ -65,17 +88,19 @@ def test_json_output_of_a_good_file_has_notes(run):
 
 
 @pytest.mark.parametrize(
-    ("plugins", "installed", "expected"),
+    ("plugins", "targets", "expected"),
     [
         pytest.param("multiPoint: {enabled: [{name: Coscheduling}]}", (), 'profiles[0].plugins: plugin "Coscheduling" is neither part of Podium nor offered by an installed package (podium.plugins)', id="a plugin that nobody has"),
         pytest.param("multiPoint: {enabled: [{name: Coscheduling}]}", ("Coscheduling",), None, id="a plugin that is installed"),
+        pytest.param("multiPoint: {enabled: [{name: Missing}]}", ("Missing",), f"profiles[0].plugins: loading plugin \"Missing\" of unknown ({__name__}:Missing): AttributeError: module '{__name__}' has no attribute 'Missing'", id="a package without the class"),
+        pytest.param("score: {enabled: [{name: Coscheduling}]}", ("Coscheduling",), 'profiles[0].plugins: initializing profiles: creating profile for scheduler name default-scheduler: plugin "Coscheduling" does not extend ScorePlugin plugin', id="a third party's plugin at the wrong point"),
         pytest.param("filter: {enabled: [{name: ImageLocality}]}", (), 'profiles[0].plugins: initializing profiles: creating profile for scheduler name default-scheduler: plugin "ImageLocality" does not extend FilterPlugin plugin', id="a plugin at the wrong point"),
         pytest.param("multiPoint: {disabled: [{name: '*'}]}", (), 'profiles[0].plugins: initializing profiles: creating profile for scheduler name default-scheduler: only one queue sort plugin required for profile with scheduler name "default-scheduler", but got 0', id="no queue sort"),
     ],
 )  # fmt: skip
-def test_profiles_are_expanded_as_the_daemon_will(run, plugins, installed, expected):
+def test_profiles_are_expanded_as_the_daemon_will(run, plugins, targets, expected):
     """Mistakes that show only at start-up are found here."""
-    code, out, path = run(f"profiles: [{{plugins: {{{plugins}}}}}]\n", installed=installed)
+    code, out, path = run(f"profiles: [{{plugins: {{{plugins}}}}}]\n", registry=installed(*targets))
 
     assert (code, out) == ((0, f"{path}: ok\n") if expected is None else (1, f"{expected}\n"))
 
@@ -117,6 +142,27 @@ def test_help_exits_0(capsys):
     assert capsys.readouterr().out.startswith("usage: podium check-config FILE")
 
 
-def test_installed_plugins_are_names():
+def test_installed_plugins_are_podiums_and_those_of_packages():
     """Entry points are read without importing anything."""
-    assert all(isinstance(name, str) for name in installed_plugins())
+    assert set(IN_TREE) <= set(installed_plugins().names)
+
+
+def test_arguments_of_plugins_are_decoded(run):
+    """What does not fit the type that the plugin names has its path in the file."""
+    profile = "profiles: [{plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}, pluginConfig: [{name: NodeAffinity}, {name: Coscheduling, args: %s}]}]\n"
+    registry = installed("Coscheduling")
+    path = "profiles[0].pluginConfig[1].args"
+    wrong = "plugin Coscheduling: Expected `int`, got `str`"
+    assert run(profile % "{maxPods: many}", registry=registry)[:2] == (1, f"{path}.maxPods: {wrong}\n")
+    unknown = "plugin Coscheduling: Object contains unknown field `limit`"
+    assert run(profile % "{limit: 3}", registry=registry)[:2] == (1, f"{path}: {unknown}\n")
+    assert run(profile % "{maxPods: 3}", registry=registry)[0] == 0
+
+
+def test_names_offered_twice_are_refused(run):
+    """The daemon would not start."""
+    code, out, _ = run("", registry=Registry(IN_TREE, [EntryPoint("NodeName", "acme:NodeName", ENTRY_POINT_GROUP)]))
+    assert (code, out) == (
+        1,
+        'a plugin named "NodeName" is offered by podium (in-tree) and unknown (acme:NodeName): uninstall all but one\n',
+    )

@@ -1,10 +1,13 @@
 """From a configuration to frameworks: order, weights, refusals."""
 
+from importlib.metadata import EntryPoint
+
 import pytest
 
-from scheduler.api import BindPlugin, FilterPlugin, PreFilterPlugin, QueueSortPlugin, ScorePlugin
+from scheduler.api import BindPlugin, FilterPlugin, PluginArgs, PreFilterPlugin, QueueSortPlugin, ScorePlugin
 from scheduler.config.errors import ConfigError
 from scheduler.config.types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
+from scheduler.framework.metrics import NullFrameworkMetrics
 from scheduler.framework.profile import build_profiles
 from scheduler.framework.registry import Registry
 from scheduler.framework.waiting import WaitingPods
@@ -191,3 +194,57 @@ def test_refused_profiles_leave_no_plugin_open(build):
     with pytest.raises(ConfigError):
         build(profile("one"), profile("two", multi=("Sort", "Bind", "Failing")))
     assert sorted(build.closed) == ["Bind", "Bind", "Sort", "Sort"]
+
+
+class LimitArgs(PluginArgs):
+    limit: int = 0
+
+
+class Limited(Filter):
+    name = "Limited"
+    Args = LimitArgs
+
+
+def build_with(registry, clock, *profiles, metrics=None):
+    return build_profiles(
+        SchedulerConfiguration(profiles=profiles),
+        registry,
+        lambda name: f"handle of {name}",
+        waiting=WaitingPods(clock),
+        perf_counter=lambda: 0.0,
+        metrics=metrics,
+    )
+
+
+def test_arguments_that_do_not_fit_are_named_with_their_path(clock):
+    """The path is that of the file; the problems of all profiles are there at once."""
+    Base.closed = []
+    registry = Registry({p.name: p for p in (Sort, Bind, Limited)} | {"Failing": failing})
+    bad = profile("one", multi=(*NEEDED, "Limited", "Failing"), config={"X": {}, "Limited": {"limit": "x"}})
+    with pytest.raises(ConfigError) as caught:
+        build_with(registry, clock, profile("zero"), bad)
+    assert caught.value.problems == (
+        "profiles[1].pluginConfig[1].args.limit: plugin Limited: Expected `int`, got `str`",
+        'initializing profiles: creating profile for scheduler name one: initializing plugin "Failing": ValueError: no zones',
+    )
+
+
+def test_names_offered_twice_are_refused_at_start(clock):
+    """Even if no profile names the plugin: a later one would, and get either."""
+    doubled = EntryPoint("Filter", "acme:Filter", "podium.plugins")
+    registry = Registry({p.name: p for p in (Sort, Bind, Filter)}, [doubled])
+    with pytest.raises(ConfigError, match=r"offered by podium .in-tree. and unknown .acme:Filter.: uninstall"):
+        build_with(registry, clock, profile())
+
+
+def test_plugins_of_third_parties_are_announced(clock):
+    """Distribution, version and interface of each that is in use; in-tree plugins go with Podium's version."""
+    told = []
+
+    class Metrics(NullFrameworkMetrics):
+        def plugin_info(self, *what):
+            told.append(what)
+
+    registry = Registry({p.name: p for p in (Sort, Bind)}, handed_in={"Filter": Filter, "Score": Score})
+    build_with(registry, clock, profile(multi=(*NEEDED, "Filter")), metrics=Metrics())
+    assert told == [("Filter", "this process", "", 1)]

@@ -2,9 +2,11 @@
 
 from importlib.metadata import EntryPoint
 
+import msgspec
 import pytest
 
-from scheduler.api import Plugin
+from scheduler.api import Plugin, PluginArgs
+from scheduler.framework.plugin_args import ArgsError
 from scheduler.framework.registry import ENTRY_POINT_GROUP, IN_TREE, Origin, Registry, RegistryError
 
 
@@ -129,3 +131,93 @@ def test_installed_reads_the_environment():
     """The default source is the environment's entry points; the development environment has none that clash."""
     registry = Registry.installed({"Mine": Mine})
     assert registry.origin("Mine") == Origin(IN_TREE)
+
+
+class Weight(PluginArgs):
+    zone: str
+    weight: int = 1
+
+
+class ZoneArgs(PluginArgs):
+    zones: tuple[Weight, ...] = ()
+    max_pods: int = 10
+
+    def __post_init__(self):
+        if self.max_pods < 0:
+            raise ValueError("maxPods must not be negative")
+
+
+class Zoned(Mine):
+    Args = ZoneArgs
+
+
+def new_zoned(args, handle) -> Zoned:
+    return Zoned(args, handle)
+
+
+@pytest.mark.parametrize("factory", [Zoned, new_zoned], ids=["class", "function with a return annotation"])
+def test_arguments_become_the_struct_that_the_plugin_names(factory):
+    """Camel case in the file is snake case in the struct; what a file of elsewhere says of its kind is left out."""
+    registry = Registry({}, [entry_point("Mine", factory)])
+    given = {"kind": "MineArgs", "maxPods": 3, "zones": [{"zone": "a"}]}
+    assert registry.make("Mine", given, None).args == ZoneArgs(zones=(Weight(zone="a"),), max_pods=3)
+    assert registry.make("Mine", None, None).args == ZoneArgs()
+
+
+@pytest.mark.parametrize(
+    ("args", "path", "text"),
+    [
+        pytest.param({"maxPods": "3"}, ".maxPods", "Expected `int`, got `str`", id="wrong type"),
+        pytest.param({"max_pods": 3}, "", "Object contains unknown field `max_pods`", id="unknown field"),
+        pytest.param({"zones": [{}]}, ".zones[0]", "Object missing required field `zone`", id="missing field"),
+        pytest.param({"zones": [{"zone": "a", "x": 1}]}, ".zones[0]", "Object contains unknown field `x`", id="inside"),
+        pytest.param({"maxPods": -1}, "", "maxPods must not be negative", id="a rule of the plugin's own"),
+        pytest.param([], "", "Expected `object`, got `array`", id="no object"),
+    ],
+)
+def test_arguments_that_do_not_fit(args, path, text):
+    """The error says where and what, before the plugin is made."""
+    with pytest.raises(ArgsError) as caught:
+        Registry({"Mine": Zoned}).make("Mine", args, None)
+    assert (caught.value.path, str(caught.value)) == (path, text)
+
+
+class LoosePart(msgspec.Struct):
+    zone: str = ""
+
+
+class LooseArgs(PluginArgs):
+    zones: dict[str, list[LoosePart | None]] | None = None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "text"),
+    [
+        pytest.param({"api_version": 2}, " was written for version 2 of scheduler.api, this is version 1: install a version of it, or of Podium, that goes with the other", id="another interface"),
+        pytest.param({"Args": dict}, ": its Args must inherit from scheduler.api.PluginArgs", id="args of another kind"),
+        pytest.param({"Args": LooseArgs}, ": LoosePart in its Args must inherit from scheduler.api.PluginArgs", id="a part that lets unknown fields pass"),
+    ],
+)  # fmt: skip
+def test_classes_that_do_not_go_with_this_version(attributes, text):
+    """They are refused when they are loaded, with the distribution they are of."""
+    registry = Registry({}, [entry_point("Mine", type("Mine", (Mine,), attributes))])
+    with pytest.raises(RegistryError) as caught:
+        registry.load("Mine")
+    assert str(caught.value) == f'plugin "Mine" of acme-plugins 1.0 (acme.mine:Mine){text}'
+
+
+def test_conflicts_name_all_sources():
+    """Whether a profile names the plugin or not."""
+    registry = Registry(
+        {}, [entry_point("Mine", Mine, "acme"), entry_point("Mine", Mine, "emca"), entry_point("Other", Mine)]
+    )
+    assert registry.conflicts == [
+        'a plugin named "Mine" is offered by acme 1.0 (acme.mine:Mine) and emca 1.0 (acme.mine:Mine): uninstall all but one'
+    ]
+
+
+def test_plugins_handed_in_take_the_place_of_installed_ones():
+    """An author tests the working copy, though an older one is installed."""
+    registry = Registry({}, [entry_point("Mine", ImportError("old"))], handed_in={"Mine": Mine})
+    assert isinstance(registry.make("Mine", None, None), Mine)
+    assert (registry.conflicts, registry.is_in_tree("Mine")) == ([], False)
