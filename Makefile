@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance bench bench-quick bench-core lock clean
+.PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance bench bench-quick bench-core docs docs-reference release lock clean
 
 help:
 	@echo "make demo              see the scheduler at work, on an embedded API server"
@@ -16,6 +16,8 @@ help:
 	@echo "make test-fast         unit, property and conformance tests only"
 	@echo "make test-integration  tests on the real kube-apiserver only"
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
+	@echo "make docs              the documentation as a site, in build/docs"
+	@echo "make release           wheel, sdist and SBOM, in dist"
 	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
 	@echo "make bench-core        the engine alone, without an API server"
 
@@ -86,6 +88,21 @@ bench-quick: dev controlplane
 bench-core: dev
 	$(BIN)/python -m tests.benchmarks.core_only
 	$(BIN)/python -m tests.benchmarks.core_preemption
+
+# --- explaining and releasing it -------------------------------------------------------------------------------------
+
+docs: dev
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+
+# The reference pages that restate the code; a test says when they are out of date.
+docs-reference: dev
+	$(BIN)/python -m docs.generate
+
+# An SBOM of what the wheel brings along: the packages of runtime.lock.
+release: dev
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --of JSON -o dist/sbom.cdx.json requirements/runtime.lock
 
 # --- keeping it ------------------------------------------------------------------------------------------------------
 

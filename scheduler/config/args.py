@@ -47,21 +47,35 @@ _BINDING_TIMEOUT_S = 600.0
 
 
 class ResourceSpec(Part, frozen=True):
-    """A resource to score with its weight."""
+    """A resource to score.
+
+    Attributes:
+        name: for example ``cpu`` or ``example.com/gpu``.
+        weight: 1 to 100; 0 stands for 1.
+    """
 
     name: str = ""
     weight: Int64 = 0
 
 
 class UtilizationShapePoint(Part, frozen=True):
-    """At this utilization (0..100) a node is worth this score (0..10)."""
+    """A point of a scoring function; between two points the score is on a straight line.
+
+    Attributes:
+        utilization: of the resource, in percent, 0 to 100.
+        score: what it is worth, 0 to 10.
+    """
 
     utilization: Int32 = 0
     score: Int32 = 0
 
 
 class RequestedToCapacityRatio(Part, frozen=True):
-    """The scoring function of that strategy."""
+    """The scoring function of that strategy.
+
+    Attributes:
+        shape: its points, by rising utilization.
+    """
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
@@ -70,7 +84,13 @@ _CPU_AND_MEMORY = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 
 
 class ScoringStrategy(Part, frozen=True):
-    """How NodeResourcesFit scores; a strategy in the file must name its type."""
+    """How NodeResourcesFit scores; a strategy in the file must name its type.
+
+    Attributes:
+        type: ``LeastAllocated``, ``MostAllocated`` or ``RequestedToCapacityRatio``.
+        resources: what to score; cpu and memory with weight 1 if not given.
+        requested_to_capacity_ratio: the function of the third strategy.
+    """
 
     type: str = ""
     resources: tuple[ResourceSpec, ...] = ()
@@ -78,33 +98,57 @@ class ScoringStrategy(Part, frozen=True):
 
 
 class DefaultPreemptionArgs(Part, frozen=True):
-    """How many nodes preemption looks at: at least this share and this number."""
+    """How many nodes preemption looks at: at least this share and this number.
+
+    Attributes:
+        min_candidate_nodes_percentage: share of the nodes, 0 to 100.
+        min_candidate_nodes_absolute: number of nodes.
+    """
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
 
 class InterPodAffinityArgs(Part, frozen=True):
-    """Weight of other pods' required affinity, and whether their preferences matter."""
+    """Weight of other pods' required affinity, and whether their preferences matter.
+
+    Attributes:
+        hard_pod_affinity_weight: 0 to 100: what a required term of a running pod that matches this one is worth.
+        ignore_preferred_terms_of_existing_pods: leave the preferences of running pods out.
+    """
 
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
 class NodeAffinityArgs(Part, frozen=True):
-    """An affinity that every pod of the profile has beside its own."""
+    """An affinity that every pod of the profile has beside its own.
+
+    Attributes:
+        added_affinity: a node affinity as in a pod's ``spec.affinity.nodeAffinity``.
+    """
 
     added_affinity: NodeAffinity | None = None
 
 
 class NodeResourcesBalancedAllocationArgs(Part, frozen=True):
-    """The resources that shall be in balance."""
+    """The resources that shall be in balance.
+
+    Attributes:
+        resources: which; weights other than 1 are refused.
+    """
 
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
 
 
 class NodeResourcesFitArgs(Part, frozen=True):
-    """What Fit does not count, and how it scores."""
+    """What Fit does not count, and how it scores.
+
+    Attributes:
+        ignored_resources: extended resources that do not decide whether a pod fits.
+        ignored_resource_groups: the same for all resources of a group (the part before the slash).
+        scoring_strategy: how nodes are scored.
+    """
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -112,21 +156,36 @@ class NodeResourcesFitArgs(Part, frozen=True):
 
 
 class PodTopologySpreadArgs(Part, frozen=True):
-    """Spread constraints for pods that have none."""
+    """Spread constraints for pods that have none.
+
+    Attributes:
+        default_constraints: the list to use with ``List``; no ``labelSelector``, it comes from the pod's owner.
+        defaulting_type: ``System`` (soft, by host and by zone) or ``List``.
+    """
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
 
 
 class VolumeBindingArgs(Part, frozen=True):
-    """How long volumes may take to bind; ``shape`` is None where StorageCapacityScoring is off."""
+    """How long volumes may take to bind, and how nodes are scored by their storage.
+
+    Attributes:
+        bind_timeout_seconds: how long PreBind waits for the volume controllers.
+        shape: the scoring function, with the gate StorageCapacityScoring.
+    """
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
 class DynamicResourcesArgs(Part, frozen=True):
-    """Time limits of device allocation; None where the gate for it is off. ``filter_timeout_s`` 0 means no limit."""
+    """Time limits of device allocation; read and checked (dynamic resources are not built yet).
+
+    Attributes:
+        filter_timeout_s: for one node, with the gate DRASchedulerFilterTimeout; 0 means no limit.
+        binding_timeout_s: for the devices' conditions, with the gate DRADeviceBindingConditions.
+    """
 
     filter_timeout_s: Seconds | None = msgspec.field(name="filterTimeout", default=None)
     binding_timeout_s: Seconds | None = msgspec.field(name="bindingTimeout", default=None)

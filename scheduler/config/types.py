@@ -40,7 +40,17 @@ DEFAULT_EXTENDER_TIMEOUT_S = 5.0
 
 
 class LeaderElection(Part, frozen=True):
-    """``leaderElection``: who of several replicas decides. An empty value counts as not given."""
+    """``leaderElection``: who of several replicas decides. An empty value counts as not given.
+
+    Attributes:
+        leader_elect: whether a replica waits for the lease before it schedules.
+        lease_duration_s: how long the others wait for a renewal before they take over.
+        renew_deadline_s: how long the leader tries to renew before it stops; shorter than ``leaseDuration``.
+        retry_period_s: the pause between two tries; with jitter it must fit into ``renewDeadline``.
+        resource_lock: ``leases`` is the only kind.
+        resource_name: name of the lease; two schedulers must not share one.
+        resource_namespace: namespace of the lease.
+    """
 
     ZERO_IS_UNSET: ClassVar[bool] = True
 
@@ -59,9 +69,9 @@ class ClientConnection(Part, frozen=True):
     Attributes:
         kubeconfig: path of a kubeconfig file; "" means the service account of the pod.
         accept_content_types: accepted and ignored, Podium speaks JSON.
-        content_type: likewise.
-        qps: requests per second; None if not given. A negative number means no limit.
-        burst: requests at once; None if not given. Of use only together with ``qps`` (100 if that stands alone).
+        content_type: accepted and ignored, Podium speaks JSON.
+        qps: requests per second; unset or negative means no limit.
+        burst: requests at once, together with ``qps`` (100 if that stands alone).
     """
 
     ZERO_IS_UNSET: ClassVar[bool] = True
@@ -75,21 +85,49 @@ class ClientConnection(Part, frozen=True):
 
 
 class PluginRef(Part, frozen=True):
-    """A plugin named in a profile; weight 0 stands for "not given" and counts as 1 for Score."""
+    """A plugin named in a profile.
+
+    Attributes:
+        name: a default plugin or an entry point of the group ``podium.plugins``.
+        weight: factor of the plugin's score; 0 stands for "not given" and counts as 1.
+    """
 
     name: str = ""
     weight: Int32 = 0
 
 
 class PluginSet(Part, frozen=True):
-    """What a profile says about one extension point; ``*`` in ``disabled`` means all."""
+    """What a profile says about one extension point.
+
+    Attributes:
+        enabled: plugins to add, in this order, after the default ones that are left.
+        disabled: default plugins to leave out; ``*`` means all.
+    """
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[PluginRef, ...] = ()
 
 
 class Plugins(Part, frozen=True):
-    """One `PluginSet` per extension point; ``multi_point`` stands for all points that a plugin implements."""
+    """One `PluginSet` per extension point.
+
+    Attributes:
+        pre_enqueue: may a pod enter the active queue?
+        queue_sort: which pod is next? One plugin, the same in all profiles.
+        pre_filter: what the pod's filters need, computed once; may narrow the nodes.
+        filter: does the pod fit a node?
+        post_filter: what to do when it fits none (preemption).
+        pre_score: what the pod's scores need, computed once.
+        score: how good is a node? 0 to 100, times the weight.
+        reserve: claims something on the chosen node, and gives it back when binding fails.
+        permit: may binding go on: yes, no, or wait.
+        pre_bind: what must be done before binding (volumes).
+        bind: writes the decision.
+        post_bind: learns that the pod is bound.
+        multi_point: stands for all points that a plugin implements.
+        placement_generate: read and checked; upstream's alpha feature is not built.
+        placement_score: read and checked; upstream's alpha feature is not built.
+    """
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -131,10 +169,11 @@ class Profile(Part, frozen=True):
 
     Attributes:
         scheduler_name: pods that name it in ``spec.schedulerName`` are this profile's.
-        percentage_of_nodes_to_score: overrides the configuration's; None if not given.
-        plugins: merged with the default plugins; not yet expanded (see ``config.expand``).
-        plugin_config: decoded args by plugin name: values of ``config.args`` for plugins of Kubernetes that have
-            args, plain data for all others. Every enabled plugin with args has an entry.
+        percentage_of_nodes_to_score: overrides the configuration's if set.
+        plugins: which plugins run, on top of the default ones (merged, not yet expanded: ``config.expand``).
+        plugin_config: arguments by plugin name (in the file a list of ``name`` and ``args``): values of ``config.args``
+            for plugins of Kubernetes that have args, plain data for all others. Every enabled plugin with args has an
+            entry.
     """
 
     scheduler_name: str = ""
@@ -144,7 +183,18 @@ class Profile(Part, frozen=True):
 
 
 class ExtenderTLS(Part, frozen=True, repr_omit_defaults=True):
-    """``tlsConfig`` of an extender; data wins over files."""
+    """``tlsConfig`` of an extender; data wins over files.
+
+    Attributes:
+        insecure: do not verify the extender's certificate.
+        server_name: name to verify in the certificate, if it is not the host of the URL.
+        cert_file: client certificate (PEM).
+        key_file: its private key.
+        ca_file: authorities that may have signed the extender's certificate.
+        cert_data: as ``certFile``, base64 in the file.
+        key_data: as ``keyFile``, base64 in the file.
+        ca_data: as ``caFile``, base64 in the file.
+    """
 
     insecure: bool = False
     server_name: str = ""
@@ -162,14 +212,34 @@ class ExtenderTLS(Part, frozen=True, repr_omit_defaults=True):
 
 
 class ExtenderManagedResource(Part, frozen=True):
-    """A resource that an extender accounts for."""
+    """A resource that an extender accounts for.
+
+    Attributes:
+        name: the extended resource; pods that do not request one of an extender's resources skip the extender.
+        ignored_by_scheduler: NodeResourcesFit does not count it, the extender does.
+    """
 
     name: str = ""
     ignored_by_scheduler: bool = False
 
 
 class Extender(Part, frozen=True):
-    """An HTTP service that filters, ranks, preempts or binds beside the plugins (spec of the wire: see extender)."""
+    """An HTTP service that filters, ranks, preempts or binds beside the plugins.
+
+    Attributes:
+        url_prefix: where it listens; a verb is appended to it.
+        filter_verb: path of the filter call; empty: it does not filter.
+        preempt_verb: path of the call that looks at preemption's candidates.
+        prioritize_verb: path of the call that scores nodes, 0 to 10.
+        weight: factor of its scores; needed with ``prioritizeVerb``.
+        bind_verb: path of the call that binds; at most one extender binds.
+        enable_https: whether to speak TLS.
+        tls_config: how.
+        http_timeout_s: how long a filter or preempt call may take before the pod's attempt fails.
+        node_cache_capable: it knows the nodes: send names only.
+        managed_resources: what it accounts for; empty: it is asked about every pod.
+        ignorable: its failure does not fail the pod.
+    """
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -189,8 +259,15 @@ class SchedulerConfiguration(Part, frozen=True):
     """A completed and validated configuration.
 
     Attributes:
-        enable_profiling: None if not given. ``differs``: upstream then serves profiles, Podium does not.
-        enable_contention_profiling: None if not given; means nothing in Python.
+        leader_election: who of several replicas decides.
+        client_connection: how to reach the API server.
+        pod_initial_backoff_s: the pause after a pod's first failed attempt; it doubles with each one.
+        pod_max_backoff_s: the longest such pause.
+        profiles: one per scheduler name; at least one.
+        extenders: HTTP services to ask beside the plugins.
+        delay_cache_until_active: start the watches only as the leader: less load, a slower take-over.
+        enable_profiling: serve profiles. ``differs``: unset means off, upstream then serves them.
+        enable_contention_profiling: accepted; means nothing in Python.
         parallelism: accepted; means nothing here, nodes are evaluated at once.
         percentage_of_nodes_to_score: 0 is "all nodes" where the plugins allow it, else upstream's adaptive number.
     """
@@ -199,8 +276,8 @@ class SchedulerConfiguration(Part, frozen=True):
     leader_election: LeaderElection = LeaderElection()
     client_connection: ClientConnection = ClientConnection()
     percentage_of_nodes_to_score: int = 0
-    pod_initial_backoff_s: int = 1
-    pod_max_backoff_s: int = 10
+    pod_initial_backoff_s: Int64 = msgspec.field(name="podInitialBackoffSeconds", default=1)
+    pod_max_backoff_s: Int64 = msgspec.field(name="podMaxBackoffSeconds", default=10)
     profiles: tuple[Profile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     enable_profiling: bool | None = None

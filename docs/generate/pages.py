@@ -1,0 +1,19 @@
+"""The generated pages of ``docs/reference`` with the functions that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from docs.generate.configuration import configuration_page
+from docs.generate.flags import flags_page
+
+__all__ = ["PAGES", "REFERENCE"]
+
+REFERENCE = Path(__file__).resolve().parents[1] / "reference"
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "configuration.md": configuration_page,
+    "flags.md": flags_page,
+}
+"""File name -> its text."""
