@@ -14,6 +14,7 @@ from scheduler.api.events import (
     QueueingHintFn,
 )
 from scheduler.api.handle import Clock, Handle, Lister, Random, WaitingPod
+from scheduler.api.measures import DEFAULT_BUCKETS, Counter, Gauge, Histogram, PluginMetrics
 from scheduler.api.plugin import (
     API_VERSION,
     MAX_NODE_SCORE,
@@ -57,6 +58,7 @@ from scheduler.model.requests import Resources
 
 __all__ = [
     "API_VERSION",
+    "DEFAULT_BUCKETS",
     "MAX_NODE_SCORE",
     "PODS_TO_ACTIVATE",
     "ActionType",
@@ -67,6 +69,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CodedColumn",
+    "Counter",
     "CycleState",
     "EditableNode",
     "EventRegistration",
@@ -74,7 +77,9 @@ __all__ = [
     "Eviction",
     "ExtenderError",
     "FilterPlugin",
+    "Gauge",
     "Handle",
+    "Histogram",
     "HostPort",
     "ImageState",
     "Int32Column",
@@ -89,6 +94,7 @@ __all__ = [
     "Plugin",
     "PluginArgs",
     "PluginFactory",
+    "PluginMetrics",
     "Pod",
     "PodKey",
     "PodUid",

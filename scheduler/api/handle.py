@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from scheduler.api.cycle_state import CycleState
+from scheduler.api.measures import PluginMetrics
 from scheduler.api.preemption import Eviction, PreemptionExtender
 from scheduler.api.status import Status
 from scheduler.api.views import NodesView, NodeView
@@ -85,6 +86,10 @@ class Handle(Protocol):
     def random(self) -> Random:
         """Return the engine's source of chance."""
 
+    @property
+    def metrics(self) -> PluginMetrics:
+        """Return what makes metrics of the plugin's own."""
+
     def is_enabled(self, feature: str) -> bool:
         """Say whether a feature gate of Kubernetes is on.
 
@@ -154,6 +159,18 @@ class Handle(Protocol):
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Wait; only for the binding cycle, where others go on meanwhile."""
+
+    def run_in_background(self, function: Callable[[], None], *, every_s: float) -> None:
+        """Call ``function`` beside the scheduling of pods, once the plugin was made and every ``every_s`` seconds.
+
+        It runs on a thread of its own, so it may wait for a file or a server (with a time limit). It must not use the
+        handle but for ``call_soon_threadsafe`` and metrics; it hands over what it found by setting an attribute of the
+        plugin to a new object, which cycles then read. What it raises is logged and counted as a fault. It ends when
+        the plugin is closed; a call that is under way then may still come to its end.
+
+        Raises:
+            ValueError: the period is shorter than 0.1 s.
+        """
 
     def emit_event(self, regarding: Pod, *, kind: str, reason: str, action: str, note: str) -> None:
         """Record a Kubernetes event about the pod; ``kind`` is Normal or Warning."""

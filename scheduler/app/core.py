@@ -22,6 +22,7 @@ from scheduler.cycle.failure import abandon
 from scheduler.cycle.metrics import CycleMetrics
 from scheduler.cycle.schedule_one import Observer, Scheduler
 from scheduler.cycle.select import Choice, choose_uniformly
+from scheduler.framework.background import Background, no_background
 from scheduler.framework.binding import RunBlocking, run_inline
 from scheduler.framework.extender import Extender, ExtenderCall, ExtenderError, in_calling_order
 from scheduler.framework.handle import EngineServices, Patch, ProfileHandle, no_patch
@@ -45,6 +46,7 @@ from scheduler.state.queue.metrics import QueueMetrics
 from scheduler.state.queue.queue import SchedulingQueue
 from scheduler.state.store import Stores
 from scheduler.telemetry.logging import get_logger
+from scheduler.telemetry.plugin_families import PluginFamilies
 
 __all__ = ["Core", "CoreMetrics", "Surroundings"]
 
@@ -90,6 +92,8 @@ class Surroundings:
         observer: sees every attempt.
         is_enabled: says whether a feature gate is on; raises KeyError for an unknown one.
         extender_call: makes what calls one extender, from its configuration.
+        plugin_families: where metrics of plugins' own go.
+        background: calls functions of plugins now and then.
     """
 
     clock: Clock
@@ -106,6 +110,8 @@ class Surroundings:
     observer: Observer | None = None
     is_enabled: Callable[[str], bool] = DEFAULT_GATES.enabled
     extender_call: Callable[[ExtenderConfiguration], ExtenderCall] = _no_call
+    plugin_families: PluginFamilies = field(default_factory=PluginFamilies)
+    background: Background = no_background
 
 
 @dataclass(slots=True)
@@ -263,6 +269,8 @@ class Core:
             is_enabled=around.is_enabled,
             metrics=around.metrics,
             extenders=self.extenders,
+            plugin_families=around.plugin_families,
+            background=around.background,
         )
 
     def _profiles(
@@ -275,7 +283,7 @@ class Core:
         return build_profiles(
             configuration,
             registry,
-            lambda name: ProfileHandle(name, services),
+            lambda profile, plugin: ProfileHandle(profile, services, plugin),
             waiting=self.waiting,
             perf_counter=self._around.perf_counter,
             metrics=self._around.metrics,

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from scheduler.api import Eviction, Pod, Status
+from scheduler.app.background import in_thread
 from scheduler.app.blocking import BlockingCalls
 from scheduler.app.clock import SystemClock
 from scheduler.app.core import Core, Surroundings
@@ -147,6 +148,8 @@ class SchedulingThread:
                 on_ready=self._wake_here,
                 is_enabled=completed.gates.enabled,
                 extender_call=extender_call,
+                plugin_families=metrics.plugin_families,
+                background=in_thread,
             ),
             max_in_unschedulable_s=completed.pod_max_in_unschedulable_s,
         )

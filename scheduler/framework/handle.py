@@ -18,6 +18,7 @@ from scheduler.api import (
     Lister,
     NodesView,
     NodeView,
+    PluginMetrics,
     Pod,
     PodUid,
     PreemptionExtender,
@@ -25,11 +26,14 @@ from scheduler.api import (
     Status,
     WaitingPod,
 )
+from scheduler.framework.background import Background, Refreshes, no_background
 from scheduler.framework.metrics import FrameworkMetrics, NullFrameworkMetrics
 from scheduler.framework.nominations import Nominations, NoNominations
+from scheduler.framework.plugin_metrics import ProfileMetrics
 from scheduler.framework.waiting import WaitingPods
 from scheduler.model.meta import KubeObject
 from scheduler.state.outbox import EmitEvent, PatchPodStatus
+from scheduler.telemetry.plugin_families import PluginFamilies
 
 __all__ = ["EngineServices", "Patch", "ProfileHandle", "WhatIf", "no_patch"]
 
@@ -81,6 +85,8 @@ class EngineServices:
         evict: has pods removed in the background.
         is_enabled: says whether a feature gate is on; raises KeyError for an unknown one.
         metrics: observers of preemption.
+        plugin_families: metrics that plugins make.
+        background: calls functions now and then.
         extenders: the configured extenders in calling order.
         frameworks: the profiles, once they exist.
         nominations: the queue, once it exists.
@@ -99,6 +105,8 @@ class EngineServices:
     evict: Callable[[Eviction], None] = lambda eviction: None  # noqa: ARG005  for tests of other things
     is_enabled: Callable[[str], bool] = _gate_unknown
     metrics: FrameworkMetrics = field(default_factory=NullFrameworkMetrics)
+    plugin_families: PluginFamilies = field(default_factory=PluginFamilies)
+    background: Background = no_background
     extenders: Sequence[PreemptionExtender] = ()
     frameworks: Mapping[str, WhatIf] = field(default_factory=dict)
     patch: Patch = no_patch
@@ -108,13 +116,22 @@ class EngineServices:
 
 
 class ProfileHandle:
-    """Implements ``scheduler.api.Handle`` for the plugins of one profile."""
+    """Implements ``scheduler.api.Handle`` for one plugin of one profile."""
 
-    __slots__ = ("_profile_name", "_services")
+    __slots__ = ("_profile_name", "_refreshes", "_services")
 
-    def __init__(self, profile_name: str, services: EngineServices) -> None:
+    def __init__(self, profile_name: str, services: EngineServices, plugin: str = "") -> None:
         self._profile_name = profile_name
         self._services = services
+        self._refreshes = Refreshes(plugin, services.background, services.metrics)
+
+    def start(self) -> None:
+        """Begin what the plugin wants done in the background: its profile is complete."""
+        self._refreshes.start()
+
+    def close(self) -> None:
+        """End what the plugin has done in the background."""
+        self._refreshes.close()
 
     @property
     def profile_name(self) -> str:
@@ -130,6 +147,11 @@ class ProfileHandle:
     def random(self) -> Random:
         """Return the engine's source of chance."""
         return self._services.random
+
+    @property
+    def metrics(self) -> PluginMetrics:
+        """Return what makes metrics of the plugin's own."""
+        return ProfileMetrics(self._profile_name, self._services.plugin_families)
 
     def is_enabled(self, feature: str) -> bool:
         """Say whether a feature gate is on."""
@@ -199,6 +221,10 @@ class ProfileHandle:
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Wait while others go on."""
         return self._services.sleep(seconds)
+
+    def run_in_background(self, function: Callable[[], None], *, every_s: float) -> None:
+        """Call ``function`` beside the scheduling of pods, now and then."""
+        self._refreshes.add(function, every_s)
 
     def emit_event(self, regarding: Pod, *, kind: str, reason: str, action: str, note: str) -> None:
         """Record a Kubernetes event about the pod, in the name of the profile."""

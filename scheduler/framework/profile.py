@@ -7,7 +7,7 @@ points it runs, asking the instances' base classes. All profiles share one queue
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from scheduler.api import Handle, Plugin
 from scheduler.config.errors import ConfigError, Problem
@@ -19,13 +19,18 @@ from scheduler.framework.metrics import FrameworkMetrics
 from scheduler.framework.plugin_args import ArgsError
 from scheduler.framework.points import takes_part_in
 from scheduler.framework.registry import Registry, RegistryError
-from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime import Framework, PluginLife
 from scheduler.framework.waiting import WaitingPods
 
 __all__ = ["MakeHandle", "args_problem", "build_profiles"]
 
-MakeHandle = Callable[[str], Handle]
-"""``make_handle(profile_name)``."""
+
+class OwnHandle(Handle, PluginLife, Protocol):
+    """The handle of one plugin of one profile."""
+
+
+MakeHandle = Callable[[str, str], OwnHandle]
+"""``make_handle(profile_name, plugin_name)``."""
 
 
 def build_profiles(
@@ -48,8 +53,9 @@ def build_profiles(
     problems = [Problem("", text) for text in registry.conflicts]
     for index, profile in enumerate(configuration.profiles):
         name = profile.scheduler_name
+        own: dict[str, OwnHandle] = {plugin: make_handle(name, plugin) for plugin in profile.plugins.names()}
         try:
-            plugins = _make_plugins(profile, index, registry, make_handle(name))
+            plugins = _make_plugins(profile, index, registry, own)
             expanded = _expand(profile, plugins)
         except ConfigError as error:
             problems += error.details
@@ -66,6 +72,7 @@ def build_profiles(
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             has_extenders=bool(configuration.extenders),
             budget_s=budget_s,
+            handles=list(own.values()),
         )
     problems += [Problem("", text) for text in _different_queue_orders(configuration, frameworks)]
     if not configuration.profiles:
@@ -75,17 +82,19 @@ def build_profiles(
             framework.close()
         raise ConfigError(problems)
     _announce(registry, frameworks, metrics)
+    for framework in frameworks.values():
+        framework.start()
     return frameworks
 
 
-def _make_plugins(profile: Profile, index: int, registry: Registry, handle: Handle) -> dict[str, Plugin]:
+def _make_plugins(profile: Profile, index: int, registry: Registry, handles: Mapping[str, Handle]) -> dict[str, Plugin]:
     """Make every plugin that the profile enables anywhere; unknown names are left to ``expand`` to report."""
     plugins: dict[str, Plugin] = {}
     problems: list[Problem] = []
     for name in dict.fromkeys(profile.plugins.names()):
         if name in registry:
             try:
-                plugins[name] = registry.make(name, profile.plugin_config.get(name), handle)
+                plugins[name] = registry.make(name, profile.plugin_config.get(name), handles[name])
             except ArgsError as error:
                 problems.append(args_problem(profile, index, name, error))
             except RegistryError as error:

@@ -11,7 +11,7 @@ binding cycle awaits there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from scheduler.api import (
     ActionType,
@@ -49,7 +49,7 @@ from scheduler.framework.waiting import PodOnHold, WaitingPods
 from scheduler.state.queue.profile import QueueProfile
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["ALL_EVENTS", "EXTENDER", "Framework"]
+__all__ = ["ALL_EVENTS", "EXTENDER", "Framework", "PluginLife"]
 
 EXTENDER = "Extender"
 """Pseudo plugin that stands for all extenders in rejections and registrations."""
@@ -80,6 +80,16 @@ ALL_EVENTS: tuple[EventRegistration, ...] = tuple(
 _HINTED = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 
 
+class PluginLife(Protocol):
+    """What lives as long as a plugin: its work in the background."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def close(self) -> None:
+        """End."""
+
+
 class Framework:
     """One profile.
 
@@ -107,12 +117,14 @@ class Framework:
         percentage_of_nodes_to_score: int | None = None,
         has_extenders: bool = False,
         budget_s: float = DEFAULT_BUDGET_S,
+        handles: Sequence[PluginLife] = (),
     ) -> None:
         self.profile_name = profile_name
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.plugins = dict(plugins)
         self.points = {key: tuple(points.get(key, ())) for key in POINTS}
         self.waiting = waiting
+        self._handles = tuple(handles)
         self._has_extenders = has_extenders
         measured = NullFrameworkMetrics() if metrics is None else metrics
         self._calls = calls = Calls(
@@ -266,8 +278,15 @@ class Framework:
         """Tell the PostBind plugins."""
         await self._binding.run_post_bind(state, pod, node_name)
 
+    def start(self) -> None:
+        """Begin what plugins want done in the background; called once the profile serves."""
+        for handle in self._handles:
+            handle.start()
+
     def close(self) -> None:
-        """Close all plugins; one that raises does not keep the others from closing."""
+        """End what goes on in the background, close all plugins; one that raises does not keep others from closing."""
+        for handle in self._handles:
+            handle.close()
         for name, plugin in self.plugins.items():
             try:
                 self._calls.guard.call(name, "Close", plugin.close)

@@ -57,6 +57,7 @@ class MetricsRegistry:
 
     def __init__(self, families: Iterable[Family[Any]], *, with_process: bool = False) -> None:
         self.families = tuple(families)
+        self._disabled: frozenset[str] = frozenset()
         self.registry = CollectorRegistry()
         self._refreshers: list[Callable[[], None]] = []
         self.registry.register(_FamilyCollector(self))
@@ -66,7 +67,13 @@ class MetricsRegistry:
 
     def disable(self, names: Collection[str]) -> None:
         """Leave these metrics out of the exposition (``--disabled-metrics``); unknown names are ignored."""
+        self._disabled |= frozenset(names)
         self.families = tuple(family for family in self.families if family.description.name not in names)
+
+    def add(self, family: Family[Any]) -> None:
+        """Expose one more family, unless its name is disabled."""
+        if family.description.name not in self._disabled:
+            self.families = (*self.families, family)
 
     def on_scrape(self, refresh: Callable[[], None]) -> None:
         """Run ``refresh`` before every scrape, on the thread that scrapes; it must not block nor raise."""

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
 from scheduler.telemetry.exposition import MetricsRegistry
 from scheduler.telemetry.families import Families
+from scheduler.telemetry.plugin_families import PluginFamilies
+from scheduler.telemetry.recorders import Family
 
 __all__ = ["ATTEMPTS_CAP", "ERROR", "SCHEDULED", "UNSCHEDULABLE", "Metrics", "WatchMetrics", "attempts_label"]
 
@@ -73,6 +75,7 @@ class Metrics:
         slis: served on /metrics/slis.
         watches: handed to the reflectors (``ReflectorMetrics``).
         families: the table, for tests, dashboards and documentation.
+        plugin_families: what plugins add to it.
     """
 
     def __init__(self, *, version: str = "", with_process: bool = True) -> None:
@@ -80,6 +83,8 @@ class Metrics:
         self.registry = MetricsRegistry(families.main, with_process=with_process)
         self.slis = MetricsRegistry(families.slis)
         self.watches = WatchMetrics(families)
+        self._allowed_labels: Mapping[str, str] = {}
+        self.plugin_families = PluginFamilies(self._expose)
         self._points = families.extension_point_duration.labels
         self._plugins = families.plugin_duration.labels
         self._incoming = families.incoming_pods.labels
@@ -104,11 +109,20 @@ class Metrics:
         """
         self.registry.disable(disabled)
         self.slis.disable(disabled)
-        for key, values in allowed_labels.items():
+        self._allowed_labels = allowed_labels
+        for family in (*self.families.main, *self.families.slis):
+            self._allow_labels(family)
+
+    def _allow_labels(self, family: Family[Any]) -> None:
+        for key, values in self._allowed_labels.items():
             name, _, label = key.partition(",")
-            for family in (*self.families.main, *self.families.slis):
-                if family.description.name == name and label in family.description.labels:
-                    family.allow_only(label, frozenset(values.split(",")))
+            if family.description.name == name and label in family.description.labels:
+                family.allow_only(label, frozenset(values.split(",")))
+
+    def _expose(self, family: Family[Any]) -> None:
+        """Expose what a plugin made."""
+        self._allow_labels(family)
+        self.registry.add(family)
 
     # --- scheduling attempts -----------------------------------------------------------------------------------------
 

@@ -45,6 +45,9 @@ from scheduler.model.meta import KubeObject
 from scheduler.plugins import IN_TREE
 from scheduler.state.outbox import EmitEvent, Instruction, PatchPodStatus, StartBinding
 from scheduler.state.queue.metrics import NullQueueMetrics
+from scheduler.telemetry.plugin_families import PluginFamilies
+from scheduler.telemetry.recorders import HistogramRecorder
+from scheduler.testing.background import VirtualBackground
 from scheduler.testing.clock import FakeClock
 
 __all__ = ["Harness", "NullCoreMetrics", "configuration_of"]
@@ -147,6 +150,8 @@ class Harness:
         self._bound: list[tuple[Pod, str]] = []
         self._version = 0
         self._is_carrying_out = False
+        self._plugin_families = PluginFamilies()
+        self._background = VirtualBackground(self.clock)
         self.core = Core(
             configuration_of(profile, extenders),
             options or SchedulerOptions(honor_foreign_nominations=False),
@@ -161,6 +166,8 @@ class Harness:
                 observer=self._observe,
                 is_enabled=FeatureGates(features or {}).enabled,
                 extender_call=lambda configuration: extender_call,  # noqa: ARG005  one for all
+                plugin_families=self._plugin_families,
+                background=self._background,
             ),
         )
         self._binder = Binder(
@@ -240,10 +247,28 @@ class Harness:
         return max_attempts
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: back-offs end, waits time out."""
+        """Let time pass: what is due in the background runs, back-offs end, waits time out."""
         self.clock.advance(seconds)
+        self._background.run()
         self.core.run_timers(self.clock.now())
         self._carry_out()
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return a metric that a plugin made, summed over all values of the labels not given.
+
+        Args:
+            name: as exposed, ``podium_plugin_…``; of a histogram this is the number of observations.
+            labels: values that count.
+
+        Raises:
+            KeyError: no plugin made it.
+        """
+        family = self._plugin_families.by_name[name]
+        total = 0.0
+        for values, child in family.children():
+            if labels.items() <= dict(zip(family.description.labels, values, strict=True)).items():
+                total += sum(child.counts) if isinstance(child, HistogramRecorder) else child.value
+        return total
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """From a configuration to frameworks: order, weights, refusals."""
 
 from importlib.metadata import EntryPoint
+from typing import NamedTuple
 
 import pytest
 
@@ -11,6 +12,20 @@ from scheduler.framework.metrics import NullFrameworkMetrics
 from scheduler.framework.profile import build_profiles
 from scheduler.framework.registry import Registry
 from scheduler.framework.waiting import WaitingPods
+
+
+class FakeHandle(NamedTuple):
+    """Remembers whose it is, and what befalls it."""
+
+    profile: str
+    plugin: str
+    told: list
+
+    def start(self):
+        self.told.append(f"start {self.plugin}")
+
+    def close(self):
+        self.told.append(f"close {self.plugin}")
 
 
 class Base:
@@ -75,19 +90,20 @@ def profile(name="default-scheduler", multi=NEEDED, config=None, **points):
 
 @pytest.fixture
 def build(clock):
-    closed = []
+    closed, told = [], []
 
     def make(*profiles):
         Base.closed = closed
         return build_profiles(
             SchedulerConfiguration(profiles=profiles),
             REGISTRY,
-            lambda name: f"handle of {name}",
+            lambda profile, plugin: FakeHandle(profile, plugin, told),
             waiting=WaitingPods(clock),
             perf_counter=lambda: 0.0,
         )
 
     make.closed = closed
+    make.told = told
     return make
 
 
@@ -103,7 +119,19 @@ def test_plugins_run_where_their_classes_say(build):
         "queue_sort": ("Sort",),
     }
     plugin = framework.plugins["Filter"]
-    assert (plugin.args, plugin.handle) == ({"a": 1}, "handle of default-scheduler")
+    assert (plugin.args, plugin.handle) == ({"a": 1}, ("default-scheduler", "Filter", build.told))
+
+
+def test_background_begins_with_a_complete_profile_and_ends_before_the_plugins(build):
+    """Nothing runs for plugins that will be closed again at once, and nothing reaches a closed plugin."""
+    with pytest.raises(ConfigError):
+        build(profile("one"), profile("two", multi=("Sort",)))
+    assert [what for what in build.told if what.startswith("start")] == []
+    build.told.clear()
+    framework = build(profile())["default-scheduler"]
+    assert build.told == ["start Sort", "start Bind"]
+    framework.close()
+    assert build.told[2:] == ["close Sort", "close Bind"]
 
 
 def test_profiles_have_instances_of_their_own(build):
@@ -209,7 +237,7 @@ def build_with(registry, clock, *profiles, metrics=None):
     return build_profiles(
         SchedulerConfiguration(profiles=profiles),
         registry,
-        lambda name: f"handle of {name}",
+        lambda profile, plugin: FakeHandle(profile, plugin, []),
         waiting=WaitingPods(clock),
         perf_counter=lambda: 0.0,
         metrics=metrics,
