@@ -62,7 +62,7 @@ def endpoints_of(
         slis=metrics.slis,
         resources=resources,
         is_leader=is_leader,
-        configz=lambda: configz(completed.configuration),
+        configz=lambda: configz(scheduling.core.running.configuration),
         flags=lambda: {name: str(value) for name, value in completed.flags.given.items()},
     )
 

@@ -7,16 +7,19 @@ how a bind is carried out, and where metrics go. No thread, socket or clock is m
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from scheduler.api import Clock, Lister, Pod, Random, Status
 from scheduler.app.kinds import REQUIRED, event_resource, kinds_of_events
+from scheduler.app.profiles import RunningProfiles
 from scheduler.config.gates import DEFAULT_GATES
+from scheduler.config.load import default_configuration
 from scheduler.config.options import SchedulerOptions
 from scheduler.config.types import Extender as ExtenderConfiguration
-from scheduler.config.types import SchedulerConfiguration
+from scheduler.config.types import Profile, SchedulerConfiguration
 from scheduler.cycle import conclude
 from scheduler.cycle.failure import abandon
 from scheduler.cycle.metrics import CycleMetrics
@@ -27,9 +30,9 @@ from scheduler.framework.binding import RunBlocking, run_inline
 from scheduler.framework.extender import Extender, ExtenderCall, ExtenderError, in_calling_order
 from scheduler.framework.handle import EngineServices, Patch, ProfileHandle, no_patch
 from scheduler.framework.metrics import FrameworkMetrics
-from scheduler.framework.profile import build_profiles
+from scheduler.framework.profile import Workshop, build_profiles
 from scheduler.framework.registry import Registry
-from scheduler.framework.runtime import Framework
+from scheduler.framework.runtime import ALL_EVENTS, Framework
 from scheduler.framework.waiting import WaitingPods
 from scheduler.intake.barrier import Barrier
 from scheduler.intake.nodes import NodeIntake
@@ -67,6 +70,20 @@ def _no_call(configuration: ExtenderConfiguration) -> ExtenderCall:
         raise ExtenderError(f"nothing carries out {verb} calls to {url} of extender {configuration.url_prefix}")
 
     return call
+
+
+def _build_alone(workshop: Workshop, profile: Profile, services: EngineServices) -> Framework:
+    """Make a framework whose plugins see their own framework behind their handle, whatever replaces it later.
+
+    Raises:
+        ConfigError: with all problems of the profile.
+    """
+    own: dict[str, Framework] = {}
+    of_this = dataclasses.replace(services, frameworks=own)
+    framework = own[profile.scheduler_name] = workshop.build(
+        profile, lambda name, plugin: ProfileHandle(name, of_this, plugin), "spec"
+    )
+    return framework
 
 
 def _run_now(callback: Callable[[], None]) -> None:
@@ -114,6 +131,9 @@ class Surroundings:
     background: Background = no_background
 
 
+_ASK_EARLY = "a plugin of the configuration file must ask for its lister when it is made"
+
+
 @dataclass(slots=True)
 class _Listers:
     """Hands out stores, and remembers which kinds were asked for while plugins were made."""
@@ -124,7 +144,7 @@ class _Listers:
 
     def __call__(self, kind: type[Any]) -> Lister[Any]:
         if self.is_closed and kind not in self.wanted:
-            raise LookupError(f"{kind.__name__} is not watched: ask for its lister when the plugin is made")
+            raise LookupError(f"{kind.__name__} is not watched: {_ASK_EARLY}")
         self.wanted.add(kind)
         return self.stores.of(kind)
 
@@ -155,7 +175,12 @@ class Core:
         self.extenders = in_calling_order(Extender(e, surroundings.extender_call(e)) for e in configuration.extenders)
         listers = _Listers(self.stores, set(REQUIRED))
         services = self._services(listers)
-        self.profiles = self._profiles(configuration, options, registry, services)
+        workshop = self._workshop(configuration, options, registry)
+        self.profiles = build_profiles(
+            configuration, workshop, lambda profile, plugin: ProfileHandle(profile, services, plugin)
+        )
+        if options.live_profiles.enabled:
+            listers.wanted |= self._kinds_of_live_profiles(workshop, services)
         self.queue = self._queue(configuration, max_in_unschedulable_s)
         services.frameworks = self.profiles
         services.nominations = self.queue
@@ -165,6 +190,14 @@ class Core:
         self.kinds: frozenset[type[KubeObject]] = frozenset(listers.wanted)
         """What must be watched."""
         self.engine = self._engine(configuration)
+        self.running = RunningProfiles(
+            self.engine,
+            self.profiles,
+            lambda profile: _build_alone(workshop, profile, services),
+            self.kinds,
+            configuration,
+        )
+        """What changes the profiles while they run."""
         self.barrier = Barrier(REQUIRED, self.kinds - set(REQUIRED))
         self._intake = self._make_intake(options)
 
@@ -222,10 +255,12 @@ class Core:
     def binding_failed(self, job: StartBinding, status: Status) -> None:
         """The pod is not bound."""
         conclude.binding_failed(self.engine, job, status)
+        self.running.close_idle()
 
     def binding_ended(self, job: StartBinding) -> None:
         """PostBind has run."""
         conclude.binding_ended(self.engine, job)
+        self.running.close_idle()
 
     # --- eviction host -----------------------------------------------------------------------------------------------
 
@@ -246,8 +281,7 @@ class Core:
     def close(self) -> None:
         """Close the queue and all plugins."""
         self.queue.close()
-        for framework in self.profiles.values():
-            framework.close()
+        self.running.close()
 
     # --- construction ------------------------------------------------------------------------------------------------
 
@@ -273,23 +307,26 @@ class Core:
             background=around.background,
         )
 
-    def _profiles(
-        self,
-        configuration: SchedulerConfiguration,
-        options: SchedulerOptions,
-        registry: Registry,
-        services: EngineServices,
-    ) -> dict[str, Framework]:
-        return build_profiles(
-            configuration,
-            registry,
-            lambda profile, plugin: ProfileHandle(profile, services, plugin),
+    def _workshop(
+        self, configuration: SchedulerConfiguration, options: SchedulerOptions, registry: Registry
+    ) -> Workshop:
+        return Workshop(
+            registry=registry,
             waiting=self.waiting,
             perf_counter=self._around.perf_counter,
             metrics=self._around.metrics,
             run_blocking=self._around.run_blocking,
+            has_extenders=bool(configuration.extenders),
             budget_s=options.plugin_budget_s,
         )
+
+    def _kinds_of_live_profiles(self, workshop: Workshop, services: EngineServices) -> set[type[KubeObject]]:
+        """Return the kinds that a profile may need which comes later: watches are not begun while we run.
+
+        The listers notice what the default plugins ask for when they are made.
+        """
+        _build_alone(workshop, default_configuration().profiles[0], services).close()
+        return kinds_of_events(registration.event for registration in ALL_EVENTS)
 
     def _queue(self, configuration: SchedulerConfiguration, max_in_unschedulable_s: float) -> SchedulingQueue:
         around = self._around

@@ -127,7 +127,7 @@ def _load_problems(profile: Profile, index: int, registry: Registry) -> Iterator
         try:
             registry.args(name, profile.plugin_config.get(name))
         except ArgsError as error:
-            yield args_problem(profile, index, name, error)
+            yield args_problem(profile, f"profiles[{index}]", name, error)
         except RegistryError as error:
             yield Problem(path, f"{path}: {error}")
 

@@ -11,7 +11,7 @@ has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ from scheduler.config.wire_types import (
     WireProfile,
 )
 
-__all__ = ["Adjust", "Loaded", "check_header", "default_configuration", "load", "load_with_notes"]
+__all__ = ["Adjust", "Loaded", "check_header", "default_configuration", "load", "load_profile", "load_with_notes"]
 
 Adjust = Callable[[SchedulerConfiguration], SchedulerConfiguration]
 _HEADER = frozenset({"apiVersion", "kind"})
@@ -98,6 +98,45 @@ def default_configuration(gates: FeatureGates = DEFAULT_GATES, adjust: Adjust | 
         ConfigError: ``adjust`` made it invalid.
     """
     return _finish(WireConfiguration(), gates, Problems(), adjust)
+
+
+def load_profile(
+    spec: Mapping[str, Any], configuration: SchedulerConfiguration, gates: FeatureGates, root: str
+) -> Profile:
+    """Return the profile that ``spec`` describes, as if it stood behind those of ``configuration``.
+
+    What is wrong is said as for a file, with ``root`` in the place of ``profiles[i]``. A repeated scheduler name is not
+    among it: who has the name is the caller's to know.
+
+    Args:
+        spec: one entry of ``profiles`` as plain data.
+        configuration: validated.
+        gates: feature gates.
+        root: how the reader finds ``spec``.
+
+    Raises:
+        ConfigError: with everything that is wrong.
+    """
+    problems = Problems()
+    wire = decode_into(WireProfile, spec, ("profiles", 1), problems)
+    profile = _complete_profile(wire, 1, gates, problems)
+    found = problems.sorted()
+    unread = tuple(problem.path for problem in found)
+    here = "profiles[1]"
+    found += [
+        problem
+        for problem in validate(configuration, [_as_first(configuration.profiles[0]), profile], gates)
+        if problem.path.startswith(here) and not _is_under(problem.path, unread)
+    ]
+    if found:
+        raise ConfigError(Problem(p.path.replace(here, root), p.text.replace(here, root)) for p in found)
+    return _profile(profile, tuple(_ignored_resources(configuration.extenders)))
+
+
+def _as_first(profile: Profile) -> CompletedProfile:
+    """Return the file's first profile as validation takes it; its name is nobody's, so that none repeats it."""
+    entries = tuple(CompletedPluginConfig(name, args) for name, args in profile.plugin_config.items())
+    return CompletedProfile("\0", profile.percentage_of_nodes_to_score, profile.plugins, entries)
 
 
 def check_header(value: Any, api_version: str, kind: str, *, other_kinds: frozenset[str] = frozenset()) -> None:

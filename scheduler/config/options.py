@@ -15,10 +15,24 @@ from scheduler.config.errors import ConfigError, Problem, invalid
 from scheduler.config.load import check_header
 from scheduler.config.wire import Float64, Int32, Part, Problems, decode_into
 
-__all__ = ["OPTIONS_API_VERSION", "OPTIONS_KIND", "SchedulerOptions", "load_options"]
+__all__ = ["OPTIONS_API_VERSION", "OPTIONS_KIND", "LiveProfilesOptions", "SchedulerOptions", "load_options"]
 
 OPTIONS_API_VERSION = "podium.dev/v1alpha1"
 OPTIONS_KIND = "SchedulerOptions"
+
+
+class LiveProfilesOptions(Part, frozen=True):
+    """Profiles as objects of the API server (``SchedulerProfile``), which may change while we run.
+
+    Attributes:
+        enabled: whether they are looked for; needs the custom resource and the rights to read it.
+        resync_s: the objects are listed at least this often, whatever the watch says.
+    """
+
+    ZERO_IS_UNSET: ClassVar[bool] = False
+
+    enabled: bool = False
+    resync_s: Float64 = msgspec.field(name="resyncSeconds", default=30.0)
 
 
 class SchedulerOptions(Part, frozen=True):
@@ -30,6 +44,7 @@ class SchedulerOptions(Part, frozen=True):
         bind_concurrency: how many bindings are under way at most.
         watch_stale_after_s: a watch stream silent for so long is opened anew.
         allow_exec_credentials: whether a kubeconfig may start a program that hands out credentials.
+        live_profiles: profiles that come and go while we run.
     """
 
     ZERO_IS_UNSET: ClassVar[bool] = False
@@ -39,6 +54,7 @@ class SchedulerOptions(Part, frozen=True):
     bind_concurrency: Int32 = 64
     watch_stale_after_s: Float64 = msgspec.field(name="watchStaleAfterSeconds", default=90.0)
     allow_exec_credentials: bool = False
+    live_profiles: LiveProfilesOptions = LiveProfilesOptions()
 
 
 def load_options(data: bytes) -> SchedulerOptions:
@@ -63,7 +79,8 @@ def _validate(options: SchedulerOptions) -> Iterator[Problem]:
         "pluginBudgetSeconds": options.plugin_budget_s,
         "bindConcurrency": options.bind_concurrency,
         "watchStaleAfterSeconds": options.watch_stale_after_s,
+        "liveProfiles.resyncSeconds": options.live_profiles.resync_s,
     }
     for name, value in positive.items():
         if value <= 0:
-            yield invalid((name,), value, "must be greater than zero")
+            yield invalid(tuple(name.split(".")), value, "must be greater than zero")

@@ -60,6 +60,11 @@ class ClassCache:
     def __len__(self) -> int:
         return len(self._classes)
 
+    def clear(self) -> None:
+        """Forget everything: the plugins of a profile are others now."""
+        self._classes.clear()
+        self._seen.clear()
+
     def key_of(self, engine: Scheduler, attempt: Attempt) -> Hashable | None:
         """Return the class of the pod; None if nothing can be shared in this attempt."""
         framework, pod = attempt.framework, attempt.pod

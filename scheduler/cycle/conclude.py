@@ -67,11 +67,13 @@ def binding_succeeded(engine: Scheduler, job: StartBinding) -> None:
 
 def binding_ended(engine: Scheduler, job: StartBinding) -> None:
     """Activate the pods that plugins of the binding cycle asked for."""
+    job.framework.bindings -= 1
     activate_requested(engine, job.state)
 
 
 def binding_failed(engine: Scheduler, job: StartBinding, status: Status) -> None:
     """Give back what the pod took, wake the pods that this may help, and send the pod back or drop it."""
+    job.framework.bindings -= 1
     pod = job.assumed
     if job.is_waiting and status.is_rejected:
         status = _rejected_on_hold(engine, job, status)

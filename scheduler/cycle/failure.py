@@ -29,6 +29,7 @@ __all__ = [
     "abandon",
     "cut_note",
     "handle_failure",
+    "tell_unserved",
 ]
 
 POD_SCHEDULED = "PodScheduled"
@@ -67,6 +68,10 @@ def handle_failure(
     if pod is None:
         engine.queue.done(info.pod.uid)
         return
+    if framework.profile_name not in engine.profiles:
+        engine.queue.done(pod.uid)
+        tell_unserved(engine, pod)
+        return
     info.pod = pod
     nominated = engine.queue.as_nominated(pod)
     engine.queue.add_unschedulable_if_not_present(info, engine.queue.scheduling_cycle)
@@ -93,6 +98,17 @@ def abandon(engine: Scheduler, error: Exception) -> None:
     framework = engine.profiles[info.pod.spec.scheduler_name]
     status = Status.error(f"internal error: {type(error).__name__}: {error}", error)
     handle_failure(engine, framework, info, status, nominate="", started_s=engine.perf_counter())
+
+
+def tell_unserved(engine: Scheduler, pod: Pod) -> None:
+    """Tell the owner of a pending pod that its profile is gone; the pod is nobody's until the profile comes back.
+
+    The reason is not ``Unschedulable``: that would have an autoscaler add nodes for a pod that nobody schedules.
+    """
+    name = pod.spec.scheduler_name
+    message = f'no profile named "{name}" is live: its SchedulerProfile was deleted or renamed'
+    engine.outbox.push(EmitEvent(pod, name, "Warning", "FailedScheduling", action="Scheduling", note=cut_note(message)))
+    _tell_status(engine, pod, Status.error(message), "")
 
 
 def cut_note(message: str) -> str:

@@ -19,7 +19,7 @@ from scheduler.config.types import SchedulerConfiguration
 from scheduler.cycle.attempt import Attempt
 from scheduler.cycle.class_cache import ClassCache
 from scheduler.cycle.conclude import activate_requested, unreserve_and_forget
-from scheduler.cycle.failure import handle_failure
+from scheduler.cycle.failure import handle_failure, tell_unserved
 from scheduler.cycle.feasible import find_feasible
 from scheduler.cycle.metrics import CycleMetrics, NullCycleMetrics
 from scheduler.cycle.score import score_feasible
@@ -95,8 +95,8 @@ class Scheduler:
     def schedule(self, info: QueuedPodInfo) -> None:
         """Try a pod that the queue has put in flight."""
         framework = self.profiles.get(info.pod.spec.scheduler_name)
-        if framework is None:  # a live profile went away after the pod came in
-            _log.warning("profile not found", pod=info.pod.pod_key, scheduler_name=info.pod.spec.scheduler_name)
+        if framework is None:
+            tell_unserved(self, info.pod)
         if framework is None or self._skips(framework, info.pod):
             self.queue.done(info.pod.uid)
             return
@@ -199,5 +199,6 @@ class Scheduler:
                 status = one_node_fit_error(attempt.pod, self.snapshot, node_name, status).status(status.code)
             return _Failure(status)
         activate_requested(self, state)
+        framework.bindings += 1
         self.outbox.push(job)
         return None

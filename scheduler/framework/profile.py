@@ -7,6 +7,7 @@ points it runs, asking the instances' base classes. All profiles share one queue
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from scheduler.api import Handle, Plugin
@@ -22,7 +23,7 @@ from scheduler.framework.registry import Registry, RegistryError
 from scheduler.framework.runtime import Framework, PluginLife
 from scheduler.framework.waiting import WaitingPods
 
-__all__ = ["MakeHandle", "args_problem", "build_profiles"]
+__all__ = ["MakeHandle", "Workshop", "args_problem", "build_profiles"]
 
 
 class OwnHandle(Handle, PluginLife, Protocol):
@@ -33,16 +34,59 @@ MakeHandle = Callable[[str, str], OwnHandle]
 """``make_handle(profile_name, plugin_name)``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What all frameworks of a process are made with."""
+
+    registry: Registry
+    waiting: WaitingPods
+    perf_counter: Callable[[], float]
+    metrics: FrameworkMetrics | None = None
+    run_blocking: RunBlocking = run_inline
+    has_extenders: bool = False
+    budget_s: float = DEFAULT_BUDGET_S
+
+    def build(self, profile: Profile, make_handle: MakeHandle, root: str) -> Framework:
+        """Make the plugins of one profile and its framework, which is yet to be started.
+
+        Args:
+            profile: completed and validated.
+            make_handle: makes the handles of its plugins.
+            root: how the reader of a problem finds the profile, as ``profiles[0]``.
+
+        Raises:
+            ConfigError: with all problems of the profile; plugins made so far have been closed.
+        """
+        name = profile.scheduler_name
+        handles = {plugin: make_handle(name, plugin) for plugin in profile.plugins.names()}
+        plugins = _make_plugins(profile, root, self.registry, handles)
+        expanded = _expand(profile, plugins)
+        self._announce(plugins)
+        return Framework(
+            name,
+            plugins,
+            {point: [ref.name for ref in refs] for point, refs in expanded.points.items()},
+            weights={ref.name: ref.weight for ref in expanded.points["score"]},
+            waiting=self.waiting,
+            perf_counter=self.perf_counter,
+            metrics=self.metrics,
+            run_blocking=self.run_blocking,
+            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+            has_extenders=self.has_extenders,
+            budget_s=self.budget_s,
+            handles=list(handles.values()),
+        )
+
+    def _announce(self, plugins: Mapping[str, Plugin]) -> None:
+        """Say of each third-party plugin in use where it comes from."""
+        for name, plugin in plugins.items():
+            if self.metrics is not None and not self.registry.is_in_tree(name):
+                origin = self.registry.origin(name)
+                self.metrics.plugin_info(name, origin.distribution, origin.version, plugin.api_version)
+
+
 def build_profiles(
-    configuration: SchedulerConfiguration,
-    registry: Registry,
-    make_handle: MakeHandle,
-    *,
-    waiting: WaitingPods,
-    perf_counter: Callable[[], float],
-    metrics: FrameworkMetrics | None = None,
-    run_blocking: RunBlocking = run_inline,
-    budget_s: float = DEFAULT_BUDGET_S,
+    configuration: SchedulerConfiguration, workshop: Workshop, make_handle: MakeHandle
 ) -> dict[str, Framework]:
     """Make the plugins and frameworks of all profiles.
 
@@ -50,30 +94,13 @@ def build_profiles(
         ConfigError: with the problems of all profiles; plugins made so far have been closed.
     """
     frameworks: dict[str, Framework] = {}
-    problems = [Problem("", text) for text in registry.conflicts]
+    problems = [Problem("", text) for text in workshop.registry.conflicts]
     for index, profile in enumerate(configuration.profiles):
         name = profile.scheduler_name
-        own: dict[str, OwnHandle] = {plugin: make_handle(name, plugin) for plugin in profile.plugins.names()}
         try:
-            plugins = _make_plugins(profile, index, registry, own)
-            expanded = _expand(profile, plugins)
+            frameworks[name] = workshop.build(profile, make_handle, f"profiles[{index}]")
         except ConfigError as error:
             problems += error.details
-            continue
-        frameworks[name] = Framework(
-            name,
-            plugins,
-            {point: [ref.name for ref in refs] for point, refs in expanded.points.items()},
-            weights={ref.name: ref.weight for ref in expanded.points["score"]},
-            waiting=waiting,
-            perf_counter=perf_counter,
-            metrics=metrics,
-            run_blocking=run_blocking,
-            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
-            has_extenders=bool(configuration.extenders),
-            budget_s=budget_s,
-            handles=list(own.values()),
-        )
     problems += [Problem("", text) for text in _different_queue_orders(configuration, frameworks)]
     if not configuration.profiles:
         problems.append(Problem("", "at least one profile is required"))
@@ -81,48 +108,46 @@ def build_profiles(
         for framework in frameworks.values():
             framework.close()
         raise ConfigError(problems)
-    _announce(registry, frameworks, metrics)
     for framework in frameworks.values():
         framework.start()
     return frameworks
 
 
-def _make_plugins(profile: Profile, index: int, registry: Registry, handles: Mapping[str, Handle]) -> dict[str, Plugin]:
+def _make_plugins(profile: Profile, root: str, registry: Registry, handles: Mapping[str, Handle]) -> dict[str, Plugin]:
     """Make every plugin that the profile enables anywhere; unknown names are left to ``expand`` to report."""
     plugins: dict[str, Plugin] = {}
     problems: list[Problem] = []
-    for name in dict.fromkeys(profile.plugins.names()):
+    names = dict.fromkeys(profile.plugins.names())
+    for name in names:
         if name in registry:
             try:
                 plugins[name] = registry.make(name, profile.plugin_config.get(name), handles[name])
             except ArgsError as error:
-                problems.append(args_problem(profile, index, name, error))
+                problems.append(args_problem(profile, root, name, error))
             except RegistryError as error:
-                where = f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}"
-                problems.append(Problem("", f"{where}: {error}"))
+                problems.append(_in_profile(profile, str(error)))
     if problems:
         _close(plugins)
-        raise ConfigError(problems)
+        raise ConfigError([*problems, *(_in_profile(profile, _unknown(n)) for n in names if n not in registry)])
     return plugins
 
 
-def args_problem(profile: Profile, index: int, name: str, error: ArgsError) -> Problem:
-    """Say where in the file the arguments of a plugin do not fit."""
+def args_problem(profile: Profile, root: str, name: str, error: ArgsError) -> Problem:
+    """Say where the arguments of a plugin do not fit; ``root`` is the path of the profile."""
     given = list(profile.plugin_config)  # what the file has comes first, in its order
     entry = f"[{given.index(name)}].args{error.path}" if name in given else ""
-    path = f"profiles[{index}].pluginConfig{entry}"
+    path = f"{root}.pluginConfig{entry}"
     return Problem(path, f"{path}: plugin {name}: {error}")
 
 
-def _announce(registry: Registry, frameworks: Mapping[str, Framework], metrics: FrameworkMetrics | None) -> None:
-    """Say of each third-party plugin in use where it comes from."""
-    if metrics is None:
-        return
-    for framework in frameworks.values():
-        for name, plugin in framework.plugins.items():
-            if not registry.is_in_tree(name):
-                origin = registry.origin(name)
-                metrics.plugin_info(name, origin.distribution, origin.version, plugin.api_version)
+def _unknown(name: str) -> str:
+    return f'plugin "{name}" does not exist'
+
+
+def _in_profile(profile: Profile, problem: str) -> Problem:
+    return Problem(
+        "", f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}: {problem}"
+    )
 
 
 def _expand(profile: Profile, plugins: Mapping[str, Plugin]) -> ExpandedPlugins:
@@ -132,9 +157,14 @@ def _expand(profile: Profile, plugins: Mapping[str, Plugin]) -> ExpandedPlugins:
 
     try:
         return expand(profile, implements)
-    except ConfigError:
+    except ConfigError as error:
         _close(plugins)
-        raise
+        # parity: upstream names the first problem only; other plugins that do not exist are named besides
+        known = error.details[0]
+        others = [name for name in dict.fromkeys(profile.plugins.names()) if name not in plugins]
+        raise ConfigError(
+            [known, *(_in_profile(profile, _unknown(name)) for name in others if f'"{name}"' not in known.text)]
+        ) from None
 
 
 def _close(plugins: Mapping[str, Plugin]) -> None:

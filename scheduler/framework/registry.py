@@ -76,6 +76,7 @@ class Registry:
         self._origins: dict[str, list[Origin]] = {name: [Origin(IN_TREE)] for name in in_tree}
         self._origins |= {name: [Origin(HANDED_IN)] for name in handed_in}
         self._entry_points: dict[str, metadata.EntryPoint] = {}
+        self._failed: dict[str, RegistryError] = {}
         for entry_point in entry_points:
             if entry_point.name not in handed_in:
                 self._offer(entry_point)
@@ -132,6 +133,8 @@ class Registry:
             RegistryError: it cannot be had, or was written for another version of the interface.
         """
         origin = self.origin(name)
+        if name in self._failed:
+            raise self._failed[name]
         factory = self._loaded.get(name)
         if factory is None:
             factory = self._given.get(name) or self._import(name, origin)
@@ -140,6 +143,19 @@ class Registry:
                 _check_class(name, made, origin)
             self._loaded[name] = factory
         return factory
+
+    def preload(self, names: Iterable[str]) -> None:
+        """Import what these plugins need, which may take long; any thread.
+
+        What cannot be imported is remembered for ``make`` to say, so that this does not try it again itself.
+        """
+        for name in names:
+            self._failed.pop(name, None)
+            try:
+                self.load(name)
+            except RegistryError as error:
+                if name in self:
+                    self._failed[name] = error
 
     def args(self, name: str, args: Any) -> Any:
         """Return the plugin's arguments as the type that it names; as they are if it names none.
@@ -168,7 +184,7 @@ class Registry:
     def _import(self, name: str, origin: Origin) -> PluginFactory:
         try:
             loaded = self._entry_points[name].load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a package may call sys.exit() when it is imported
             raise RegistryError(f'loading plugin "{name}" of {origin}: {_shown(error)}') from error
         if not callable(loaded):
             raise RegistryError(f'plugin "{name}" of {origin}: a {type(loaded).__name__} is no plugin factory')
@@ -222,5 +238,5 @@ def _checked(name: str, plugin: object, origin: Origin) -> Plugin:
     return plugin
 
 
-def _shown(error: Exception) -> str:
+def _shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

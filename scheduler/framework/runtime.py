@@ -100,6 +100,8 @@ class Framework:
         points: plugin names by extension point (snake case), in order; what ``/configz`` and explain show.
         waiting: the pods on hold in Permit, shared by all profiles.
         reuse: what the class cache asks the plugins.
+        weights: of the Score plugins.
+        bindings: binding cycles that have begun and not ended; a profile that was replaced is closed after the last.
     """
 
     def __init__(
@@ -125,6 +127,8 @@ class Framework:
         self.points = {key: tuple(points.get(key, ())) for key in POINTS}
         self.waiting = waiting
         self._handles = tuple(handles)
+        self.weights = dict(weights or {})
+        self.bindings = 0
         self._has_extenders = has_extenders
         measured = NullFrameworkMetrics() if metrics is None else metrics
         self._calls = calls = Calls(

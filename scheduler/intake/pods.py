@@ -210,7 +210,8 @@ class PodIntake:
     # --- small things ------------------------------------------------------------------------------------------------
 
     def _is_ours(self, pod: Pod) -> bool:
-        return pod.spec.scheduler_name in self._profiles
+        # A pod may outlive its profile while it is being bound; its end must still be seen to.
+        return pod.spec.scheduler_name in self._profiles or self._cache.is_assumed(pod.pod_uid)
 
     def _timed(self, event: ClusterEvent, apply: Callable[[], None]) -> None:
         start = self._perf_counter()

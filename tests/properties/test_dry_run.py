@@ -10,7 +10,7 @@ from scheduler.api import CycleState
 from scheduler.config.load import default_configuration
 from scheduler.framework.handle import EngineServices, ProfileHandle
 from scheduler.framework.nominations import editable_copy
-from scheduler.framework.profile import build_profiles
+from scheduler.framework.profile import Workshop, build_profiles
 from scheduler.framework.registry import Registry
 from scheduler.framework.waiting import WaitingPods
 from scheduler.model.meta import Namespace
@@ -52,10 +52,8 @@ class Engine:
         )
         profiles = build_profiles(
             CONFIGURATION,
-            Registry(IN_TREE, ()),
-            lambda name: ProfileHandle(name, services),
-            waiting=services.waiting,
-            perf_counter=clock.now,
+            Workshop(registry=Registry(IN_TREE, ()), waiting=services.waiting, perf_counter=clock.now),
+            lambda profile, plugin: ProfileHandle(profile, services, plugin),
         )
         self.framework = services.frameworks = profiles[PROFILE]
         self.state = CycleState()

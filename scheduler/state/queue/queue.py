@@ -277,16 +277,26 @@ class SchedulingQueue:
             infos = [info for info in infos if pre_check(info.pod)]
         self._move(infos, Happening.of(event, old, new))
 
-    def set_profiles(self, profiles: Mapping[str, QueueProfile]) -> None:
+    def set_profiles(self, profiles: Mapping[str, QueueProfile], changed: Collection[str] | None = None) -> None:
         """Replace the profiles while running.
 
-        What rejected a pod may be gone with the old profiles, so every waiting pod gets another try (after its
-        back-off), gated ones are asked for anew, and pods in flight come back to the queue if they fail. Pods of a
-        profile that is gone stay queued. The order of activeQ stays: all profiles share one QueueSort.
+        What rejected a pod may be gone with the old profiles, so every waiting pod of a ``changed`` one (None: of all)
+        gets another try (after its back-off), gates are asked for anew, and pods in flight come back to the queue if
+        they fail. Pods of a profile that is gone stay queued. The order of activeQ stays: all share one QueueSort.
         """
         self._hints, self._gates = self._rules_of(profiles)
         self._unschedulable.set_profiles(profiles.keys())
-        self._move(self._unschedulable.infos(), Happening.of(PROFILES_CHANGED, None, None), ask_gates=True)
+        if changed is not None and not changed:
+            return
+        waiting = [i for i in self._unschedulable.infos() if changed is None or i.pod.spec.scheduler_name in changed]
+        for place in (self._active, self._backoff):
+            for info in place.infos():
+                if changed is None or info.pod.spec.scheduler_name in changed:
+                    self._gates.run(info)
+                    if info.gating_plugin:
+                        place.remove(info.pod.pod_key)
+                        self._unschedulable.put(info, PROFILES_CHANGED.label)
+        self._move(waiting, Happening.of(PROFILES_CHANGED, None, None), ask_gates=True)
 
     # --- timers ------------------------------------------------------------------------------------------------------
 

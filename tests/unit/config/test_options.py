@@ -3,7 +3,7 @@
 import pytest
 
 from scheduler.config.errors import ConfigError
-from scheduler.config.options import SchedulerOptions, load_options
+from scheduler.config.options import LiveProfilesOptions, SchedulerOptions, load_options
 
 _HEADER = "apiVersion: podium.dev/v1alpha1\nkind: SchedulerOptions\n"
 
@@ -17,9 +17,12 @@ def test_everything_set():
     """Each field has its name in the file."""
     text = (
         "honorForeignNominations: false\npluginBudgetSeconds: 0.25\nbindConcurrency: 128\nwatchStaleAfterSeconds: 60\n"
+        "liveProfiles: {enabled: true, resyncSeconds: 5}\n"
     )
 
-    assert load_options((_HEADER + text).encode()) == SchedulerOptions(False, 0.25, 128, 60.0)
+    assert load_options((_HEADER + text).encode()) == SchedulerOptions(
+        False, 0.25, 128, 60.0, live_profiles=LiveProfilesOptions(enabled=True, resync_s=5.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -28,6 +31,7 @@ def test_everything_set():
         pytest.param("foo: 1\n", ('strict decoding error: unknown field "foo"',), id="unknown field"),
         pytest.param("bindConcurrency: x\n", ("bindConcurrency: cannot unmarshal string into a field of type int32",), id="wrong type"),
         pytest.param("bindConcurrency: 0\npluginBudgetSeconds: -1\nwatchStaleAfterSeconds: 0\n", ("pluginBudgetSeconds: Invalid value: -1: must be greater than zero", "bindConcurrency: Invalid value: 0: must be greater than zero", "watchStaleAfterSeconds: Invalid value: 0: must be greater than zero"), id="not positive"),
+        pytest.param("liveProfiles: {resyncSeconds: 0, on: 1}\n", ('strict decoding error: unknown field "liveProfiles.true"', "liveProfiles.resyncSeconds: Invalid value: 0: must be greater than zero"), id="live profiles"),
         pytest.param("bindConcurrency: 1\nbindConcurrency: 2\n", ('strict decoding error: yaml: line 4: key "bindConcurrency" already set in map',), id="duplicate field"),
     ],
 )  # fmt: skip

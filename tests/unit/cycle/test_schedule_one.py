@@ -67,13 +67,16 @@ def test_assumed_pods_are_skipped(world):
     assert made.queue.in_flight_pods() == []
 
 
-def test_pods_of_unknown_profiles_are_dropped(world):
-    """A live profile may have gone away since the pod came in."""
+def test_pods_of_unknown_profiles_are_told_and_dropped(world):
+    """A live profile may have gone away since the pod came in; an autoscaler must not add nodes for such a pod."""
     made = world()
     made.add("one")
     made.engine.profiles = {}
     assert made.engine.schedule_one()
-    assert made.outbox.drain() == []
+    event, patch = made.outbox.drain()
+    text = 'no profile named "default-scheduler" is live: its SchedulerProfile was deleted or renamed'
+    assert (event.reason, event.note, event.reporter) == ("FailedScheduling", text, "default-scheduler")
+    assert (patch.condition.reason, patch.condition.message) == ("SchedulerError", text)
     assert made.queue.in_flight_pods() == []
 
 

@@ -9,7 +9,7 @@ from scheduler.api import BindPlugin, FilterPlugin, PluginArgs, PreFilterPlugin,
 from scheduler.config.errors import ConfigError
 from scheduler.config.types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
 from scheduler.framework.metrics import NullFrameworkMetrics
-from scheduler.framework.profile import build_profiles
+from scheduler.framework.profile import Workshop, build_profiles
 from scheduler.framework.registry import Registry
 from scheduler.framework.waiting import WaitingPods
 
@@ -96,10 +96,8 @@ def build(clock):
         Base.closed = closed
         return build_profiles(
             SchedulerConfiguration(profiles=profiles),
-            REGISTRY,
+            Workshop(registry=REGISTRY, waiting=WaitingPods(clock), perf_counter=lambda: 0.0),
             lambda profile, plugin: FakeHandle(profile, plugin, told),
-            waiting=WaitingPods(clock),
-            perf_counter=lambda: 0.0,
         )
 
     make.closed = closed
@@ -236,11 +234,8 @@ class Limited(Filter):
 def build_with(registry, clock, *profiles, metrics=None):
     return build_profiles(
         SchedulerConfiguration(profiles=profiles),
-        registry,
+        Workshop(registry=registry, waiting=WaitingPods(clock), perf_counter=lambda: 0.0, metrics=metrics),
         lambda profile, plugin: FakeHandle(profile, plugin, []),
-        waiting=WaitingPods(clock),
-        perf_counter=lambda: 0.0,
-        metrics=metrics,
     )
 
 

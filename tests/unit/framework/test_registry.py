@@ -28,9 +28,9 @@ class FakeEntryPoint(EntryPoint):
     """An entry point that loads what it is given and counts how often."""
 
     def load(self):
-        if isinstance(self.target, Exception):
-            raise self.target
         self.loads.append(self.name)
+        if isinstance(self.target, BaseException):
+            raise self.target
         return self.target
 
 
@@ -59,6 +59,18 @@ def test_entry_points_are_loaded_when_made_and_once():
     registry.make("Mine", None, None)
     assert loads == ["Mine"]
     assert str(registry.origin("Mine")) == "acme-plugins 1.0 (acme.mine:Mine)"
+
+
+def test_loading_ahead_spares_the_maker_the_import():
+    """Also when it fails: another load tries again, making does not."""
+    loads = []
+    registry = Registry({}, [entry_point("Bad", ImportError("no acme"), loads=loads)])
+    registry.preload(["Bad", "Unknown"])
+    with pytest.raises(RegistryError, match="ImportError: no acme"):
+        registry.make("Bad", None, None)
+    assert loads == ["Bad"]
+    registry.preload(["Bad"])
+    assert loads == ["Bad", "Bad"]
 
 
 def test_the_same_distribution_seen_twice_is_one():
@@ -96,6 +108,11 @@ class NotAPlugin:
             Registry({}, [entry_point("Mine", ImportError("no module named acme"))]),
             'loading plugin "Mine" of acme-plugins 1.0 (acme.mine:Mine): ImportError: no module named acme',
             id="import fails",
+        ),
+        pytest.param(
+            Registry({}, [entry_point("Mine", SystemExit("not on this machine"))]),
+            'loading plugin "Mine" of acme-plugins 1.0 (acme.mine:Mine): SystemExit: not on this machine',
+            id="import ends the process",
         ),
         pytest.param(
             Registry({}, [entry_point("Mine", 42)]),

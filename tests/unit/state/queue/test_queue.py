@@ -737,3 +737,27 @@ def test_new_profiles_give_every_waiting_pod_another_try(bench, make_gate):
     assert bench.metrics.incoming_pods["backoff", "ProfilesChanged"] == 1
     queue.add(pod("late").scheduler("one").obj())
     assert queue.sizes() == QueueSizes(active=2, backoff=2, unschedulable=0, gated=1, in_flight=0)
+
+
+def test_a_change_of_one_profile_leaves_the_pods_of_others_alone(bench, make_gate):
+    """Only the changed profile's pods are moved or asked for; a profile that only went away moves nobody."""
+    gate = make_gate("Gate")
+    profiles = {name: QueueProfile(registrations=[wants("Fit", NODE_ADD)]) for name in ("one", "two", "three")}
+    queue = bench.make(profiles=profiles)
+    one, two, ready, other = (
+        pod(name).scheduler(profile).obj() for name, profile in [("a", "one"), ("b", "two"), ("c", "one"), ("d", "two")]
+    )
+    bench.fail(one, "Fit")
+    bench.fail(two, "Fit")
+    queue.add(ready)
+    queue.add(other)
+    queue.set_profiles({name: profiles[name] for name in ("one", "two")}, ())
+    assert [bench.place(p) for p in (one, two, ready, other)] == ["unschedulable", "unschedulable", "active", "active"]
+    queue.set_profiles({**profiles, "one": QueueProfile(pre_enqueue=[gate])}, {"one"})
+    assert [bench.place(p) for p in (one, two, ready, other)] == ["gated", "unschedulable", "gated", "active"]
+    assert queue.sizes() == QueueSizes(active=1, backoff=0, unschedulable=1, gated=2, in_flight=0)
+    assert bench.metrics.non_zero(bench.metrics.rejectors) == {
+        ("Fit", "one"): 1,
+        ("Gate", "one"): 2,
+        ("Fit", "two"): 1,
+    }
