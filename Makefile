@@ -57,13 +57,13 @@ format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: dev controlplane
+test: dev controlplane prometheus
 	$(PYTEST) tests
 
 test-fast: dev
 	$(PYTEST) tests/unit tests/properties tests/conformance
 
-test-integration: dev controlplane
+test-integration: dev controlplane prometheus
 	$(PYTEST) tests/contract tests/integration
 
 # etcd, kube-apiserver and kube-scheduler for the integration tests: taken from KUBEBUILDER_ASSETS where that is set,
@@ -71,6 +71,12 @@ test-integration: dev controlplane
 controlplane: dev
 	@test -n "$(KUBEBUILDER_ASSETS)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python tests/controlplane/build.py
+
+# The Prometheus server and promtool, built and cached in the same way; PODIUM_PROMETHEUS names ready ones.
+.PHONY: prometheus
+prometheus: dev
+	@test -n "$(PODIUM_PROMETHEUS)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
+	$(BIN)/python -m tests.monitoring.build
 
 # The golden files of tests/conformance, answered by kube-scheduler's own code anew (docs/conformance.md).
 conformance: dev

@@ -1,4 +1,4 @@
-"""Fixtures only: the real control plane, shared by all integration tests of a session."""
+"""Fixtures only: the real control plane, shared by all integration tests of a session, and the real Prometheus."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ import pytest
 
 from tests.controlplane.build import ControlPlaneUnavailableError, binary_dir
 from tests.controlplane.cluster import ControlPlane
+from tests.monitoring.build import Programs, PrometheusUnavailableError, programs
 
-FIXTURE = "control_plane"
+CONTROL_PLANE = "control_plane"
+PROMETHEUS = "prometheus_programs"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the control plane before the first test: a first build takes longer than any test may."""
-    if any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items):
-        with contextlib.suppress(ControlPlaneUnavailableError):  # raised again by each test that needs it
+    """Build what tests need before the first one: a first build takes longer than any test may."""
+    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    # The errors are raised again by each test that needs the programs.
+    if CONTROL_PLANE in needed:
+        with contextlib.suppress(ControlPlaneUnavailableError):
             binary_dir()
+    if PROMETHEUS in needed:
+        with contextlib.suppress(PrometheusUnavailableError):
+            programs()
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +43,9 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
             logs = Path(tempfile.gettempdir()) / f"podium-controlplane-logs-{os.getpid()}"
             sys.stderr.write(f"\nlogs of the control plane: {logs}\n")
         plane.stop(keep_logs_in=logs)
+
+
+@pytest.fixture(scope="session")
+def prometheus_programs() -> Programs:
+    """The Prometheus server and promtool."""
+    return programs()
