@@ -6,7 +6,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance bench bench-quick bench-core docs docs-reference release lock clean
+.PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance docs docs-reference release lock clean \
+        bench bench-tools bench-quick bench-core bench-steady bench-evidence bench-docs
 
 help:
 	@echo "make demo              see the scheduler at work, on an embedded API server"
@@ -19,7 +20,9 @@ help:
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make release           wheel, sdist and SBOM, in dist"
 	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
-	@echo "make bench-core        the engine alone, without an API server"
+	@echo "make bench             the same with every workload, about an hour"
+	@echo "make bench-core        the engine alone, without an API server, a quarter of an hour"
+	@echo "make bench-evidence    what docs/performance.md is made from, 35 minutes, and the page itself"
 
 # --- environments ----------------------------------------------------------------------------------------------------
 
@@ -85,15 +88,35 @@ conformance: dev
 
 # --- measuring it ----------------------------------------------------------------------------------------------------
 
-bench: dev controlplane
-	$(BIN)/python -m tests.benchmarks.side_by_side
+bench-tools: $(VENV)/.bench controlplane
 
-bench-quick: dev controlplane
-	$(BIN)/python -m tests.benchmarks.side_by_side --quick
+$(VENV)/.bench: $(VENV)/.dev requirements/bench.lock
+	$(PIP) --require-hashes -r requirements/bench.lock
+	@touch $@
+
+# BENCH adds arguments, e.g. make bench BENCH='--workloads W3,W6 --runs 2' (see --help of the module)
+bench: bench-tools
+	$(BIN)/python -m tests.benchmarks.side_by_side $(BENCH)
+
+bench-quick: bench-tools
+	$(BIN)/python -m tests.benchmarks.side_by_side --quick --name quick $(BENCH)
 
 bench-core: dev
-	$(BIN)/python -m tests.benchmarks.core_only
+	$(BIN)/python -m tests.benchmarks.core_only $(BENCH)
 	$(BIN)/python -m tests.benchmarks.core_preemption
+	$(BIN)/python -m tests.benchmarks.plugin_cost
+
+# 200,000 pods through the core, then 20,000 through the daemon on a real API server
+bench-steady: bench-tools
+	$(BIN)/python -m tests.benchmarks.steady
+	$(BIN)/python -m tests.benchmarks.steady --api-server
+
+bench-evidence: bench-tools
+	$(BIN)/python -m tests.benchmarks.evidence $(BENCH)
+
+# docs/performance.md from docs/performance/*.json and what lies in build/benchmarks
+bench-docs: bench-tools
+	$(BIN)/python -m tests.benchmarks.report --docs
 
 # --- explaining and releasing it -------------------------------------------------------------------------------------
 
@@ -119,6 +142,7 @@ lock: dev
 	$(PIP) 'pip-tools>=7.5'
 	$(BIN)/pip-compile $(LOCKFLAGS) -o requirements/runtime.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCKFLAGS) --extra dev -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
+	$(BIN)/pip-compile $(LOCKFLAGS) --extra bench -c requirements/dev.lock -o requirements/bench.lock pyproject.toml
 	$(BIN)/pip-compile $(LOCKFLAGS) -o requirements/build.lock requirements/build.in
 	$(BIN)/pip-compile $(LOCKFLAGS) -o requirements/go.lock requirements/go.in
 

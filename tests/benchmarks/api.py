@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,10 +36,15 @@ class LoadError(RuntimeError):
 
 
 class Api:
-    """Administrator's access for set-up and inspection; never used while a scheduler is timed, except for noise."""
+    """Administrator's access for set-up and inspection; never used while a scheduler is timed, except for noise.
+
+    Attributes:
+        sent: how many requests were sent, by ``operation``; the API server's counters hold them too.
+    """
 
     def __init__(self, kubeconfig: Path) -> None:
         self._transport = PyreqwestTransport(load_credentials(str(kubeconfig)), user_agent="podium-bench")
+        self.sent: Counter[str] = Counter()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -47,6 +53,7 @@ class Api:
     async def request(self, method: str, path: str, body: object | None = None) -> Response:
         """Send one request; a cut connection is tried once more."""
         data = None if body is None else json.dumps(body).encode()
+        self.sent[operation(method, path)] += 1
         try:
             return await self._transport.request(method, path, body=data, timeout_s=TIMEOUT_S)
         except TransportError:
@@ -132,6 +139,17 @@ async def for_each(items: Iterable[Any], action: Callable[[Any], Any], workers: 
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
             group.create_task(work())
+
+
+def operation(method: str, path: str) -> str:
+    """Return verb and resource of a request, as the API server's metrics name them."""
+    parts = path.partition("?")[0].strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        parts = parts[2:]
+    is_named = len(parts) > 1
+    verb = {"GET": "GET" if is_named else "LIST", "DELETE": "DELETE" if is_named else "DELETECOLLECTION"}
+    return f"{verb.get(method, method)} {parts[0] if parts else ''}"
 
 
 def path_of(manifest: Manifest) -> str:

@@ -18,6 +18,7 @@ import yaml
 
 from tests.benchmarks import null_scheduler
 from tests.benchmarks.api import Samples, parse_metrics
+from tests.benchmarks.documents import OUTPUT
 from tests.benchmarks.objects import SCHEDULER_NAME
 from tests.controlplane.cluster import HOST, ControlPlane
 from tests.controlplane.process import ChildProcess, free_ports
@@ -26,6 +27,8 @@ KUBE = "kube-scheduler"
 KUBE_LIMITED = "kube-scheduler, default client limits"
 PODIUM = "podium"
 NULL = "null"
+PROFILED = "podium, profiled"
+PODIUM_COMMAND = Path(sys.executable).parent / "podium"
 _PROFILES = [{"schedulerName": SCHEDULER_NAME}]
 _USER = "podium"
 
@@ -79,7 +82,9 @@ def start_kube_scheduler(plane: ControlPlane, bindings: Path, run: str, *, limit
     return Running(process, port)
 
 
-def start_podium(plane: ControlPlane, bindings: Path, run: str) -> Running:
+def start_podium(
+    plane: ControlPlane, bindings: Path, run: str, program: Sequence[str] = (str(PODIUM_COMMAND),)
+) -> Running:
     """Start ``podium run`` as an operator would."""
     del bindings
     kubeconfig = plane.directory / f"{_USER}.kubeconfig"
@@ -95,9 +100,16 @@ def start_podium(plane: ControlPlane, bindings: Path, run: str) -> Running:
     }
     file.write_text(yaml.safe_dump(complete))
     (port,) = free_ports(1)
-    arguments = [str(Path(sys.executable).parent / "podium"), "run", "--config", str(file)]
+    arguments = [*program, "run", "--config", str(file)]
     arguments += ["--kubeconfig", str(kubeconfig), "--secure-port", str(port), "--bind-address", HOST, "-v=2"]
     return Running(ChildProcess("podium", arguments, plane.directory / f"{run}.log"), port)
+
+
+def start_profiled(plane: ControlPlane, bindings: Path, run: str) -> Running:
+    """Start Podium under the profiler; the profile goes to ``build/benchmarks/<run>.profile.txt``."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    file = OUTPUT / f"{run}.profile.txt"
+    return start_podium(plane, bindings, run, (sys.executable, "-m", "tests.benchmarks.profiled", str(file)))
 
 
 def start_null(plane: ControlPlane, bindings: Path, run: str) -> Running:
@@ -119,5 +131,6 @@ STARTERS: dict[str, Start] = {
     KUBE: start_kube_scheduler,
     PODIUM: start_podium,
     NULL: start_null,
+    PROFILED: start_profiled,
     KUBE_LIMITED: start_limited,
 }

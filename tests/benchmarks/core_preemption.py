@@ -5,7 +5,7 @@ come one after the other; each is tried, evicts three pods of one node, is woken
 
     arrive ─▶ attempt 1 (fits nowhere, about 100 dry runs, nominates) ─▶ victims go ─▶ attempt 2 (nominated node)
 
-"preemptions/s" counts the first attempts alone, "placements/s" everything. ``hopeless`` is the verdict for a pod that
+"attempts/s" counts the first attempts alone, "placements/s" everything. ``hopeless`` is the verdict for a pod that
 no eviction helps, with preemption on (no victims to be had) and off (preemptionPolicy Never).
 """
 
@@ -13,12 +13,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import cProfile
 import gc
+import os
 import pstats
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from time import perf_counter, thread_time
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +39,9 @@ from scheduler.state.outbox import StartBinding
 from scheduler.testing.builders import node, pod
 from scheduler.testing.clock import FakeClock
 from scheduler.testing.harness import NullCoreMetrics
-from tests.benchmarks import machine
+from tests.benchmarks import machine, procfs
+from tests.benchmarks.documents import OUTPUT, PREEMPTION, Document
+from tests.benchmarks.tables import markdown
 
 CONFIGURATION = b"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -70,6 +76,10 @@ class World:
         gc.set_threshold(*GC_THRESHOLDS)
         gc.collect()
         gc.freeze()
+
+    def close(self) -> None:
+        """Close the loop on which evictions run."""
+        self._loop.close()
 
     def _fill(self, nodes: int, low_priority: int) -> None:
         for i in range(nodes):
@@ -116,10 +126,14 @@ class World:
         return first_s, thread_time() - begin_s
 
 
-def measure_placements(nodes: int, pods: int, *, profile: bool) -> str:
-    """Return the table row of a full cluster."""
-    world = World(nodes, low_priority=0)
-    for i in range(5):
+def measure_placements(nodes: int, pods: int, *, profile: bool) -> dict[str, Any]:
+    """Return the figures of a full cluster."""
+    with contextlib.closing(World(nodes, low_priority=0)) as world:
+        return _placements(world, nodes, pods, profile=profile)
+
+
+def _placements(world: World, nodes: int, pods: int, *, profile: bool) -> dict[str, Any]:
+    for i in range(min(5, nodes // 2)):
         world.place(world.important(-1 - i))
     profiler = cProfile.Profile() if profile else None
     if profiler:
@@ -129,37 +143,55 @@ def measure_placements(nodes: int, pods: int, *, profile: bool) -> str:
         profiler.disable()
         pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
     first, whole = (np.array(column) for column in zip(*times, strict=True))
-    p50, p99 = np.percentile(first, [50, 99]) * 1e3
-    return f"{nodes:6d} nodes: {p50:6.2f} ms p50 {p99:6.2f} ms p99, {1 / first.mean():6.0f} preemptions/s, {1 / whole.mean():6.0f} placements/s"
+    rates = {"per_s": round(1 / first.mean(), 1), "placements_per_s": round(1 / whole.mean(), 1)}
+    return _row("preempts", nodes, pods, first) | rates
 
 
-def measure_hopeless(nodes: int, rounds: int, policy: str) -> str:
-    """Return the table row of pods that fit nowhere and can evict nobody."""
-    world = World(nodes, low_priority=HIGH)
+def measure_hopeless(nodes: int, rounds: int, policy: str) -> dict[str, Any]:
+    """Return the figures of pods that fit nowhere and can evict nobody."""
     times = []
-    for i in range(rounds):
-        new = pod(f"big-{i}").requests(cpu="3").priority(HIGH).preemption_policy(policy).obj()
-        world.core.apply(Added(new))
-        times.append(world.attempt())
-        world.core.drain_outbox()
-        world.core.apply(Removed(new))
-    p50, p99 = np.percentile(np.array(times), [50, 99]) * 1e3
-    return f"{nodes:6d} nodes: hopeless, {policy:20s} {p50:6.2f} ms p50 {p99:6.2f} ms p99"
+    with contextlib.closing(World(nodes, low_priority=HIGH)) as world:
+        for i in range(rounds):
+            new = pod(f"big-{i}").requests(cpu="3").priority(HIGH).preemption_policy(policy).obj()
+            world.core.apply(Added(new))
+            times.append(world.attempt())
+            world.core.drain_outbox()
+            world.core.apply(Removed(new))
+    seconds = np.array(times)
+    rates = {"per_s": round(1 / seconds.mean(), 1), "placements_per_s": None}
+    return _row(f"hopeless, {policy}", nodes, rounds, seconds) | rates
+
+
+def report(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table."""
+    header = "case|nodes|pods|attempt p50 ms|p99 ms|attempts/s|placements/s|RSS MB"
+    names = ("case", "nodes", "pods", "attempt_ms_p50", "attempt_ms_p99", "per_s", "placements_per_s", "rss_mb")
+    ordered = sorted(results, key=lambda r: (r["case"] != "preempts", r["case"], r["nodes"]))
+    return markdown(header.split("|"), [[r[name] for name in names] for r in ordered])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--nodes", type=int, nargs="*", default=[1_000, 5_000])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="*", default=[100, 1_000, 5_000])
     parser.add_argument("--pods", type=int, default=200)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args(argv)
-    print(machine.sentence(machine.facts()), "\n")
+    document = Document.new(PREEMPTION, options.output / "preemption.json")
+    print(machine.sentence(document.facts), "\n")
     for nodes in options.nodes:
-        print(measure_placements(nodes, min(options.pods, nodes - 10), profile=options.profile))
+        document.add(measure_placements(nodes, min(options.pods, nodes // 2), profile=options.profile))
         for policy in ("PreemptLowerPriority", "Never"):
-            print(measure_hopeless(nodes, 50, policy))
+            document.add(measure_hopeless(nodes, min(options.pods, 50), policy))
+    print(f"{report(document.results)}\n\nwritten to {document.path}")
     return 0
+
+
+def _row(case: str, nodes: int, pods: int, seconds: Any) -> dict[str, Any]:
+    p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
+    figures = {"attempt_ms_p50": round(float(p50), 2), "attempt_ms_p99": round(float(p99), 2)}
+    return {"case": case, "nodes": nodes, "pods": pods, **figures, "rss_mb": round(procfs.rss_mb(os.getpid()), 1)}
 
 
 if __name__ == "__main__":

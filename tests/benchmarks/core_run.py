@@ -15,6 +15,7 @@ import gc
 import pstats
 import random
 import resource
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, thread_time
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.api import PluginFactory
 from scheduler.app.clock import SystemClock
 from scheduler.app.core import Core, CoreMetrics, Surroundings
 from scheduler.app.scheduling import _GC_THRESHOLDS as GC_THRESHOLDS
@@ -40,7 +42,16 @@ from scheduler.testing.harness import NullCoreMetrics
 from tests.benchmarks.core_cases import Case, cluster_node, filling_pod, own_size
 from tests.benchmarks.objects import SCHEDULER_NAME, ZONES, Template, as_served_pod
 
-__all__ = ["InvalidRunError", "Timings", "fill_cluster", "measure", "new_core"]
+__all__ = [
+    "CONFIGURATION",
+    "GC_THRESHOLDS",
+    "Bench",
+    "InvalidRunError",
+    "Timings",
+    "fill_cluster",
+    "measure",
+    "new_core",
+]
 
 WARM_UP = 200
 STEPS = ("decode", "arrive", "decide", "conclude", "echo")
@@ -71,13 +82,18 @@ class Timings:
         return sum(float(np.mean(self.by_step[s])) * 1e6 for s in steps if self.by_step[s])
 
 
-def new_core(metrics: str, seed: int = 1) -> Core:
-    """Return a core with the default profile; ``metrics`` is ``null`` or ``real``."""
+def new_core(
+    metrics: str,
+    seed: int = 1,
+    configuration: str = CONFIGURATION,
+    plugins: Mapping[str, PluginFactory] | None = None,
+) -> Core:
+    """Return a core; ``metrics`` is ``null`` or ``real``, ``plugins`` come beside those in the tree."""
     measured: CoreMetrics = Metrics(version="bench") if metrics == "real" else NullCoreMetrics()
     return Core(
-        load(CONFIGURATION.encode()),
+        load(configuration.encode()),
         SchedulerOptions(),
-        Registry.installed(IN_TREE),
+        Registry.installed({**IN_TREE, **(plugins or {})}),
         Surroundings(
             clock=SystemClock(),
             random=random.Random(seed),
@@ -105,7 +121,14 @@ def fill_cluster(core: Core, case: Case, num_nodes: int) -> list[Node]:
 
 
 def measure(
-    case: Case, num_nodes: int, num_pods: int, metrics: str, *, profile: bool = False
+    case: Case,
+    num_nodes: int,
+    num_pods: int,
+    metrics: str,
+    *,
+    profile: bool = False,
+    configuration: str = CONFIGURATION,
+    plugins: Mapping[str, PluginFactory] | None = None,
 ) -> tuple[dict[str, Any], str]:
     """Run one case; returns its figures and, if asked for, the profile's text.
 
@@ -114,17 +137,16 @@ def measure(
     """
     gc.set_threshold(*GC_THRESHOLDS)
     begin_s = perf_counter()
-    core = new_core(metrics)
+    core = new_core(metrics, configuration=configuration, plugins=plugins)
     nodes = fill_cluster(core, case, num_nodes)
     if case.limit is not None:
         num_pods = min(num_pods, case.limit(num_nodes))
-    pods = _Pods(case)
     core.cache.update_snapshot(core.snapshot)
     gc.collect()
     gc.freeze()
     set_up_s = perf_counter() - begin_s
     warm_up = min(WARM_UP, num_pods // 2)
-    run = _Run(core, case, pods, nodes)
+    run = Bench(core, case, nodes)
     run.go(0, warm_up)
     run.timings = Timings()
     profiler = cProfile.Profile() if profile else None
@@ -169,13 +191,15 @@ class _Pods:
         return templates[index % len(templates)].fill(NAME=f"pod-{index:06d}", **tokens)
 
 
-class _Run:
-    """The measured loop over one core."""
+class Bench:
+    """The measured loop over one core; ``on_bound`` gets each pod as the watch shows it bound."""
 
-    def __init__(self, core: Core, case: Case, pods: _Pods, nodes: list[Node]) -> None:
+    def __init__(
+        self, core: Core, case: Case, nodes: list[Node], on_bound: Callable[[Pod], object] = lambda pod: None
+    ) -> None:
         self._core = core
-        self._case = case
-        self._pods = pods
+        self._pods = _Pods(case)
+        self._on_bound = on_bound
         self._nodes = nodes
         self._known: dict[str, Pod] = {}
         self._heartbeats = 0
@@ -237,6 +261,7 @@ class _Run:
         timings.add("conclude", start_s, concluded_s)
         timings.by_step["decode"][-1] += decoded_s - concluded_s
         core.drain_outbox()  # the Scheduled event
+        self._on_bound(decoded)
         self.num_bound += 1
         if profiler is not None:
             profiler.enable()
@@ -287,7 +312,7 @@ def _figures(timings: Timings, num_pods: int) -> dict[str, Any]:
     }
 
 
-def _check(core: Core, case: Case, run: _Run, num_pods: int) -> None:
+def _check(core: Core, case: Case, run: Bench, num_pods: int) -> None:
     wanted = num_pods if case.is_bound else 0
     if run.num_bound != wanted:
         raise InvalidRunError(f"case {case.letter}: {run.num_bound} of {wanted} pods were placed")

@@ -10,33 +10,36 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import ssl
+from collections import Counter, defaultdict
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tests.benchmarks import procfs
-from tests.benchmarks.api import Api, Samples, for_each
+from tests.benchmarks import procfs, request_counts
+from tests.benchmarks.api import Api, for_each
 from tests.benchmarks.bind_watch import BindWatch
 from tests.benchmarks.contestants import NULL, PODIUM, STARTERS, Running
+from tests.benchmarks.objects import pod
 from tests.benchmarks.placements import problems
-from tests.benchmarks.stats import first_to_last_rate, histogram_percentile, percentile, sampled_rate
+from tests.benchmarks.stats import first_to_last_rate, percentile, sampled_rate
+from tests.benchmarks.usage import Usage
 from tests.benchmarks.workloads import INIT, MEASURED, Workload, node_name
 from tests.controlplane.cluster import ControlPlane
 
-__all__ = ["InvalidRunError", "Run", "fill_cluster"]
+__all__ = ["InvalidRunError", "Run", "fill_cluster", "fill_nodes"]
 
 READY_S = 60.0
 SETTLE_S = 60.0
+NOISY_SETTLE_S = 2.0  # noise keeps the contestant busy
 SETTLE_STEP_S = 0.5
 AT_REST = 0.04  # share of a core below which a contestant counts as at rest
 CREATORS = 16
 SLOWEST_PODS_PER_S = 15
-REQUESTS = "apiserver_request_total"
-DURATIONS = "apiserver_request_duration_seconds_bucket"
+WARM_UP = "w-000000"
+WAIT_PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9)
 EVENTS_DROPPED = "podium_events_dropped_total"
 
 
@@ -45,38 +48,11 @@ class InvalidRunError(RuntimeError):
 
 
 @dataclass(slots=True)
-class _Cpu:
-    """CPU seconds of all three processes at some moment, and of the whole machine and the harness."""
-
-    at_s: float
-    scheduler: float
-    apiserver: float
-    etcd: float
-    machine: float
-    harness: float
-
-    def since(self, earlier: _Cpu, pods: int) -> dict[str, float]:
-        """Return milliseconds a pod since an earlier moment."""
-        spent = {
-            "scheduler": self.scheduler - earlier.scheduler,
-            "apiserver": self.apiserver - earlier.apiserver,
-            "etcd": self.etcd - earlier.etcd,
-        }
-        return {name: round(seconds * 1e3 / pods, 3) for name, seconds in spent.items()}
-
-    def others_cores(self, earlier: _Cpu) -> float:
-        """Return how many cores strangers kept busy since an earlier moment; more than a little spoils a run."""
-        ours = sum(
-            getattr(self, name) - getattr(earlier, name) for name in ("scheduler", "apiserver", "etcd", "harness")
-        )
-        return round(max(self.machine - earlier.machine - ours, 0.0) / max(self.at_s - earlier.at_s, 0.01), 2)
-
-
-@dataclass(slots=True)
 class _Marks:
-    first: _Cpu | None = None
-    last: _Cpu | None = None
+    first: Usage | None = None
+    last: Usage | None = None
     created_s: dict[str, float] = field(default_factory=dict)
+    freed_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
 
 class Run:
@@ -115,6 +91,8 @@ class Run:
         if not load.creation_rate:
             await self._api.create_all(load.measured(i, self.namespace) for i in range(load.pods))
         await self._api.create_all(load.parked(self.namespace))
+        if self._warms_up:
+            await self._api.create(pod(WARM_UP, self.namespace, requests={"cpu": "100m"}))
 
     async def _clear(self) -> None:
         await self._api.delete_pods(self.namespace)
@@ -125,8 +103,8 @@ class Run:
     async def _compete(self) -> dict[str, Any]:
         load, api, plane = self._workload, self._api, self._plane
         watch = BindWatch(plane.port, plane.ssl_context(), self.namespace, MEASURED, load.pods)
-        before = await api.metrics((REQUESTS, DURATIONS))
         await watch.start(await api.resource_version())
+        before, sent = await api.metrics(request_counts.FAMILIES), Counter(api.sent)
         started_s = perf_counter()
         running = STARTERS[self._contestant](plane, self._bindings(), self.namespace)
         watch.on_first = lambda: self._mark_first(running)
@@ -134,10 +112,10 @@ class Run:
         helpers = [asyncio.create_task(self._surroundings(running))]
         try:
             await self._wait(watch, running, helpers)
-            rest = await self._settle(running)
-            after = await api.metrics((REQUESTS, DURATIONS))
+            rest = await self._settle(running, SETTLE_S if load.noise is None else NOISY_SETTLE_S)
+            after = await api.metrics(request_counts.FAMILIES)
             figures = self._figures(watch, started_s)
-            figures |= self._requests(before, after)
+            figures |= request_counts.figures(before, after, api.sent - sent, load.pods)
             figures["cpu_ms_per_pod_settled"] = self._since_first(rest)
             figures |= self._pace(rest)
             figures["peak_rss_mb"] = round(procfs.peak_rss_mb(running.process.pid), 1) or None
@@ -152,17 +130,33 @@ class Run:
         return figures
 
     async def _surroundings(self, running: Running) -> None:
-        """Once the contestant is ready: create pods if they are to arrive, and make noise."""
+        """Once the contestant is ready (and binds): create pods if they are to arrive, and make noise."""
         load = self._workload
         async with asyncio.timeout(READY_S):
             while not await asyncio.to_thread(running.is_ready, self._tls):  # noqa: ASYNC110  another process is asked
                 await asyncio.sleep(0.1)
+            while self._warms_up and not await self._is_warm():  # noqa: ASYNC110  another process is asked
+                await asyncio.sleep(0.2)
+        if self._warms_up:
+            await self._settle(running, SETTLE_S)  # what it has to say about pods that do not fit is said
         parts: list[Awaitable[None]] = []
         if load.creation_rate:
             parts.append(self._create_slowly())
         if load.noise is not None:
-            parts.append(load.noise(self._api, self.namespace))
+            parts.append(load.noise(self._api, self.namespace, self._note_free))
         await asyncio.gather(*parts)
+
+    @property
+    def _warms_up(self) -> bool:
+        """Whether waits count from events of the run: then the scheduler binds one more pod first."""
+        return bool(self._workload.creation_rate) or self._workload.slot is not None
+
+    async def _is_warm(self) -> bool:
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{WARM_UP}"
+        return b'"nodeName"' in (await self._api.request("GET", path)).body
+
+    def _note_free(self, slot: str) -> None:
+        self._marks.freed_s[slot].append(perf_counter())
 
     async def _create_slowly(self) -> None:
         load, created_s = self._workload, self._marks.created_s
@@ -195,14 +189,14 @@ class Run:
                     f"{running.process.log_tail()[-800:]}"
                 )
 
-    async def _settle(self, running: Running) -> _Cpu:
-        """Wait until the contestant uses next to no CPU; noise keeps some contestants busy, so not for ever.
+    async def _settle(self, running: Running, most_s: float) -> Usage:
+        """Wait until the contestant uses next to no CPU, but not for ever.
 
         Returns:
             the moment at which it came to rest, to half a second.
         """
         last = self._cpu(running)
-        for _ in range(int(SETTLE_S / SETTLE_STEP_S) if self._workload.noise is None else 4):
+        for _ in range(int(most_s / SETTLE_STEP_S)):
             await asyncio.sleep(SETTLE_STEP_S)
             now = self._cpu(running)
             if now.scheduler - last.scheduler < AT_REST * SETTLE_STEP_S:
@@ -222,10 +216,8 @@ class Run:
 
     # --- figures -----------------------------------------------------------------------------------------------------
 
-    def _cpu(self, running: Running) -> _Cpu:
-        pids = (running.process.pid, self._plane.apiserver.pid, self._plane.etcd.pid)
-        own = (procfs.cpu_s(pid) for pid in pids)
-        return _Cpu(perf_counter(), *own, procfs.machine_cpu_s(), procfs.cpu_s(os.getpid()))
+    def _cpu(self, running: Running) -> Usage:
+        return Usage.now(running.process.pid, self._plane.apiserver.pid, self._plane.etcd.pid)
 
     def _mark_first(self, running: Running) -> None:
         self._marks.first = self._cpu(running)
@@ -233,12 +225,12 @@ class Run:
     def _mark_last(self, running: Running) -> None:
         self._marks.last = self._cpu(running)
 
-    def _since_first(self, moment: _Cpu | None) -> dict[str, float] | None:
+    def _since_first(self, moment: Usage | None) -> dict[str, float] | None:
         if self._marks.first is None or moment is None:
             return None
-        return moment.since(self._marks.first, self._workload.pods)
+        return moment.ms_per_pod(self._marks.first, self._workload.pods)
 
-    def _pace(self, rest: _Cpu) -> dict[str, float | None]:
+    def _pace(self, rest: Usage) -> dict[str, float | None]:
         first, last = self._marks.first, self._marks.last
         if first is None or last is None:
             return {"pods_per_s_until_rest": None, "others_cores": None}
@@ -250,34 +242,37 @@ class Run:
 
     def _figures(self, watch: BindWatch, started_s: float) -> dict[str, Any]:
         times_s = sorted(watch.bound_s.values())
-        created_s = self._marks.created_s
-        waits_ms = [(bound_s - created_s[name]) * 1e3 for name, bound_s in watch.bound_s.items() if name in created_s]
         sampled = sampled_rate(times_s, times_s[0])
+        waits_ms = self._waits_ms(watch, started_s)
         return {
-            "workload": self._workload.key,
-            "contestant": self._contestant,
-            "nodes": self._workload.nodes,
-            "pods": self._workload.pods,
+            "num_bound": len(times_s),
+            "watch_reopened": watch.num_reopened,
             "pods_per_s": round(first_to_last_rate(times_s) or 0.0, 1),
             "pods_per_s_sampled": None if sampled is None else round(sampled, 1),
             "start_to_first_bind_s": round(times_s[0] - started_s, 2),
-            "create_to_bind_ms_p50": _rounded(percentile(waits_ms, 50)),
-            "create_to_bind_ms_p99": _rounded(percentile(waits_ms, 99)),
-            "bind_times_s": [round(t - times_s[0], 4) for t in times_s],
+            "start_to_last_bind_s": round(times_s[-1] - started_s, 2),
+            "waits_for": self._waits_for,
+            "wait_ms": {str(p): _rounded(percentile(waits_ms, p)) for p in WAIT_PERCENTILES},
             "cpu_ms_per_pod": self._since_first(self._marks.last),
         }
 
-    def _requests(self, before: Samples, after: Samples) -> dict[str, Any]:
-        counts = _delta(before[REQUESTS], after[REQUESTS])
-        pods = self._workload.pods
-        old, new = (_bind_histogram(samples[DURATIONS]) for samples in (before, after))
-        return {
-            "requests_per_pod": round(sum(counts.values()) / pods, 3),
-            "requests": {name: int(count) for name, count in sorted(counts.items()) if count >= 1},
-            "events_posted": int(counts.get("POST events", 0)),
-            "bind_request_ms_p50": _rounded(_times_1000(histogram_percentile(old, new, 50))),
-            "bind_request_ms_p99": _rounded(_times_1000(histogram_percentile(old, new, 99))),
-        }
+    @property
+    def _waits_for(self) -> str:
+        """From when on a pod waits: its creation, or what came later: the scheduler's start, a place becoming free."""
+        if self._workload.slot is not None:
+            return "freed"
+        return "created" if self._workload.creation_rate else "started"
+
+    def _waits_ms(self, watch: BindWatch, started_s: float) -> list[float]:
+        """Return how long each pod waited; a freed slot is counted to the pods that wait for such a one, in order."""
+        load, created_s = self._workload, self._marks.created_s
+        if load.slot is None:
+            return [(bound_s - created_s.get(name, started_s)) * 1e3 for name, bound_s in watch.bound_s.items()]
+        bound_s: dict[str, list[float]] = defaultdict(list)
+        for name, at_s in sorted(watch.bound_s.items(), key=lambda item: item[1]):
+            bound_s[load.slot(int(name.removeprefix(MEASURED)))].append(at_s)
+        pairs = [zip(self._marks.freed_s[slot], times_s, strict=False) for slot, times_s in bound_s.items()]
+        return [(bound - freed) * 1e3 for slot_pairs in pairs for freed, bound in slot_pairs]
 
     def _events_dropped(self, running: Running) -> int | None:
         if self._contestant != PODIUM:
@@ -303,14 +298,19 @@ class Run:
 
 async def fill_cluster(api: Api, workload: Workload) -> None:
     """Create the nodes, and what runs beforehand in every run alike."""
-    await api.create_all([_namespace("default"), _namespace(INIT, team="devops")])
-    await api.create_all(workload.node(i) for i in range(workload.nodes))
+    await fill_nodes(api, workload)
     if workload.running is None or workload.reset:
         return
     if workload.per_namespace:
         count = math.ceil(workload.init / workload.per_namespace)
         await api.create_all(_namespace(f"{INIT}-{i}", team="devops") for i in range(count))
     await api.create_all(running_pods(workload, ""))
+
+
+async def fill_nodes(api: Api, workload: Workload) -> None:
+    """Create the nodes alone."""
+    await api.create_all([_namespace("default"), _namespace(INIT, team="devops")])
+    await api.create_all(workload.node(i) for i in range(workload.nodes))
 
 
 def running_pods(workload: Workload, namespace: str) -> list[dict[str, Any]]:
@@ -324,7 +324,7 @@ def running_pods(workload: Workload, namespace: str) -> list[dict[str, Any]]:
             return namespace
         return f"{INIT}-{index // workload.per_namespace}" if workload.per_namespace else INIT
 
-    return [make(i, home(i), node_name(i % workload.nodes)) for i in range(workload.init)]
+    return [make(i, home(i), node_name(workload.home(i, workload.nodes))) for i in range(workload.init)]
 
 
 def _namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -337,30 +337,6 @@ def _unchecked(plane: ControlPlane) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _delta(before: list[Any], after: list[Any]) -> dict[str, float]:
-    """Return how many requests came in between, by verb and resource; long-running ones and the harness's own apart."""
-    totals: dict[str, float] = {}
-    for sign, samples in ((-1, before), (1, after)):
-        for labels, value in samples:
-            sub = labels.get("subresource", "")
-            name = f"{labels['verb']} {labels['resource']}{'/' + sub if sub else ''}"
-            totals[name] = totals.get(name, 0.0) + sign * value
-    return {name: count for name, count in totals.items() if count > 0}
-
-
-def _bind_histogram(samples: list[Any]) -> dict[float, float]:
-    found: dict[float, float] = {}
-    for labels, value in samples:
-        if labels.get("subresource") == "binding" and labels.get("verb") == "POST":
-            bound = float(labels["le"].replace("+Inf", "inf"))
-            found[bound] = found.get(bound, 0.0) + value
-    return found
-
-
-def _times_1000(value: float | None) -> float | None:
-    return None if value is None else value * 1e3
 
 
 def _rounded(value: float | None) -> float | None:

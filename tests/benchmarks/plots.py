@@ -1,57 +1,119 @@
-"""Plots for the documentation, made only where matplotlib is installed (extra ``bench``)."""
+"""Plots for the documentation, made only where matplotlib is installed (``make bench`` installs it).
+
+Throughput by cluster size, ratios, waits, decisions of the core alone, memory in the steady state.
+"""
 
 from __future__ import annotations
 
 import importlib
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks import side_tables
+from tests.benchmarks.contestants import KUBE, PODIUM
+from tests.benchmarks.documents import CORE, SIDE_BY_SIDE, STEADY
+
 NO_MATPLOTLIB = "no plots: matplotlib is not installed (pip install 'podium-scheduler[bench]')"
 
+Result = dict[str, Any]
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
-def lines(path: Path, series: Series, *, title: str, x: str, y: str, log: bool = True) -> str:
-    """Draw one line a series; returns what was done, for people."""
+def draw_all(results: Mapping[str, Sequence[Result]], directory: Path) -> dict[str, list[str]]:
+    """Draw what the results (by kind of document) are enough for; returns the file names by kind."""
     pyplot = _pyplot()
     if pyplot is None:
-        return NO_MATPLOTLIB
-    figure, axes = pyplot.subplots(figsize=(7, 4.2))
-    for name, points in series.items():
-        axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, label=name)
-    if log:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-    return _finish(pyplot, figure, axes, path, title, x, y, has_legend=True)
+        return {}
+    drawn: dict[str, list[str]] = {}
+    for kind, draw in ((SIDE_BY_SIDE, _side_by_side), (CORE, _core), (STEADY, _steady)):
+        if results.get(kind):
+            drawn[kind] = draw(pyplot, directory, results[kind])
+    return drawn
 
 
-def bars(path: Path, heights: Mapping[str, float], *, title: str, y: str) -> str:
-    """Draw one bar an entry, with a line at 1; returns what was done."""
-    pyplot = _pyplot()
-    if pyplot is None:
-        return NO_MATPLOTLIB
-    figure, axes = pyplot.subplots(figsize=(7, 4.2))
-    axes.bar(list(heights), list(heights.values()))
-    axes.axhline(1.0, linewidth=1, linestyle="--")
-    axes.tick_params(axis="x", rotation=45)
-    return _finish(pyplot, figure, axes, path, title, "", y, has_legend=False)
+def _side_by_side(pyplot: Any, directory: Path, results: Sequence[Result]) -> list[str]:
+    groups = side_tables.groups(results)
+    bars: dict[str, float] = {}
+    sizes: dict[str, list[tuple[float, float]]] = {}
+    waits: dict[str, list[tuple[float, float]]] = {}
+    for (key, nodes, _, _), mine in groups.items():
+        found = side_tables.ratios(mine, PODIUM, KUBE)
+        if found:
+            bars[f"{key} {nodes:,}"] = statistics.median(found)
+        for name in dict.fromkeys(r["contestant"] for r in mine):
+            own = [r for r in mine if r["contestant"] == name]
+            if key in ("W1", "W2"):
+                sizes.setdefault(name, []).append((nodes, statistics.median(r["pods_per_s"] for r in own)))
+            if key in ("W1a", "W8a", "W8q"):
+                points = own[0]["wait_ms"].items()
+                waits[f"{key} {name}"] = [(float(p), max(float(ms or 0), 0.1)) for p, ms in points]
+    names = []
+    if bars:
+        names.append(_bars(pyplot, directory / "ratios.svg", bars, "Podium against kube-scheduler", "times as fast"))
+    names.append(_lines(pyplot, directory / "throughput.svg", sizes, ("Plain pods", "nodes", "pods/s"), "log", "log"))
+    if waits:
+        labels = ("From creation to bind, pods arriving", "per cent of the pods", "ms")
+        names.append(_lines(pyplot, directory / "waits.svg", waits, labels, "linear", "log"))
+    return names
+
+
+def _core(pyplot: Any, directory: Path, results: Sequence[Result]) -> list[str]:
+    series: dict[str, list[tuple[float, float]]] = {}
+    for r in sorted(results, key=lambda r: (r["case"], r["nodes"])):
+        if r["metrics"] == "real":
+            series.setdefault(f"{r['case']} {r['title']}", []).append((r["nodes"], r["decisions_per_s"]))
+    labels = ("Decisions on one core", "nodes", "decisions/s")
+    return [_lines(pyplot, directory / "core-decisions.svg", series, labels, "log", "log")]
+
+
+def _steady(pyplot: Any, directory: Path, results: Sequence[Result]) -> list[str]:
+    series = {r["where"]: r["rss_mb"] for r in results}
+    labels = ("Pods created and deleted", "pods so far", "resident memory, MB")
+    return [_lines(pyplot, directory / "steady.svg", series, labels, "linear", "linear")]
+
+
+# --- drawing ---------------------------------------------------------------------------------------------------------
 
 
 def _pyplot() -> Any:
     try:
-        importlib.import_module("matplotlib").use("Agg")
-        return importlib.import_module("matplotlib.pyplot")
+        matplotlib = importlib.import_module("matplotlib")
     except ImportError:
         return None
+    matplotlib.use("Agg")
+    matplotlib.rcParams |= {"svg.hashsalt": "podium", "svg.fonttype": "none"}  # small files, the same ones every time
+    return importlib.import_module("matplotlib.pyplot")
 
 
-def _finish(pyplot: Any, figure: Any, axes: Any, path: Path, title: str, x: str, y: str, *, has_legend: bool) -> str:
+def _lines(pyplot: Any, path: Path, series: Series, labels: tuple[str, str, str], x_scale: str, y_scale: str) -> str:
+    """Draw one line a series; ``labels`` are title, x and y. Returns the file's name."""
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    for name, points in series.items():
+        ordered = sorted(points)
+        axes.plot([p[0] for p in ordered], [p[1] for p in ordered], marker="o", markersize=3, label=name)
+    axes.set_xscale(x_scale)
+    axes.set_yscale(y_scale)
+    if series:
+        axes.legend(fontsize=8)
+    return _finish(pyplot, figure, axes, path, labels)
+
+
+def _bars(pyplot: Any, path: Path, heights: Mapping[str, float], title: str, y: str) -> str:
+    """Draw one bar an entry, with a line at 1."""
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    axes.bar(list(heights), list(heights.values()))
+    axes.axhline(1.0, linewidth=1, linestyle="--")
+    axes.tick_params(axis="x", rotation=60)
+    return _finish(pyplot, figure, axes, path, (title, "", y))
+
+
+def _finish(pyplot: Any, figure: Any, axes: Any, path: Path, labels: tuple[str, str, str]) -> str:
+    title, x, y = labels
     axes.set(title=title, xlabel=x, ylabel=y)
     axes.grid(visible=True, alpha=0.3)
-    if has_legend:
-        axes.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
-    return f"plot: {path.name}"
+    return path.name

@@ -24,13 +24,22 @@ def machine_cpu_s() -> float:
     return (user + nice + system + irq + softirq) / _TICKS_PER_S
 
 
+def rss_mb(pid: int) -> float:
+    """Return the memory that the process has resident now, in MiB; 0 if it is gone."""
+    return _status_mb(pid, "VmRSS:")
+
+
 def peak_rss_mb(pid: int) -> float:
     """Return the most memory that the process has had resident, in MiB; 0 if it is gone."""
+    return _status_mb(pid, "VmHWM:")
+
+
+def _status_mb(pid: int, name: str) -> float:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
         return 0.0
     for line in status.splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(name):
             return int(line.split()[1]) / 1024
     return 0.0

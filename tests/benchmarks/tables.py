@@ -1,10 +1,8 @@
-"""Markdown tables and result files; no third-party packages."""
+"""Markdown tables; no third-party packages."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 NOTHING = "\N{EN DASH}"
@@ -23,13 +21,6 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
     rule = (f"{'-' * (w - 1)}:" if right else "-" * w for w, right in zip(widths, is_number, strict=True))
     return "\n".join([line(list(header)), f"| {' | '.join(rule)} |", *map(line, shown)])
-
-
-def write_results(directory: Path, name: str, results: dict[str, Any], text: str) -> None:
-    """Write ``name.json`` and ``name.md`` into ``directory``."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
-    (directory / f"{name}.md").write_text(text + "\n")
 
 
 def _shown(cell: Any) -> str:

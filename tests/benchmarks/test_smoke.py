@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.benchmarks import core_only, side_by_side
+from tests.benchmarks import core_only, core_preemption, plugin_cost, report, side_by_side, steady
 from tests.benchmarks.core_cases import CASES
+from tests.benchmarks.documents import PLUGINS, PREEMPTION, STEADY, Document
 from tests.benchmarks.stats import first_to_last_rate, histogram_percentile, percentile, sampled_rate
 
 FIGURES = ("pods_per_s", "cpu_ms_per_pod", "cpu_ms_per_pod_settled", "requests_per_pod", "events_posted")
@@ -21,23 +20,45 @@ def test_side_by_side_harness_compares_valid_runs(tmp_path):
 
     code = side_by_side.main([*arguments, "--output", str(tmp_path)])
 
-    results = json.loads((tmp_path / "side-by-side.json").read_text())["results"]
-    assert [(r["contestant"], r.get("problem")) for r in results][:2] == [("kube-scheduler", None), ("podium", None)]
+    document = Document.read(tmp_path / "side-by-side.json")
+    assert [(r["contestant"], r.get("problem")) for r in document.results][:2] == [
+        ("kube-scheduler", None),
+        ("podium", None),
+    ]
     assert code == 0
-    for result in results:
+    for result in document.results:
         assert all(result[name] is not None for name in FIGURES), result
-        assert len(result["bind_times_s"]) == 40
-    assert "| W1 plain |" in (tmp_path / "side-by-side.md").read_text()
+        assert result["num_bound"] == 40
+        assert result["requests_per_pod"] >= 1
+    podium = document.results[1]
+    assert podium["events_posted"] == 40
+    assert podium["events_dropped"] == 0
 
 
 @pytest.mark.bench
 def test_core_benchmark_runs_every_built_case(tmp_path):
     """Each case whose plugins exist places its pods on a small cluster."""
-    code = core_only.main(["--nodes", "30", "--pods", "20", "--metrics", "real", "--output", str(tmp_path)])
+    code = core_only.main(["--nodes", "30", "--pods", "20", "--output", str(tmp_path)])
 
-    results = json.loads((tmp_path / "core.json").read_text())
+    results = Document.read(tmp_path / "core.json").results
     assert code == 0
-    assert {r["case"] for r in results["results"]} == {c.letter for c in CASES} - results["skipped"].keys()
+    assert {r["case"] for r in results} == {c.letter for c in CASES if not c.missing}
+
+
+@pytest.mark.bench
+def test_other_measurements_end_and_report(tmp_path):
+    """Preemption, steady state and the plugin's cost, as small as can be; each writes a document that can be read."""
+    output = ["--output", str(tmp_path)]
+    core_preemption.main(["--nodes", "20", "--pods", "5", *output])
+    steady.main(["--nodes", "30", "--pods", "5000", *output])
+    plugin_cost.main(["--nodes", "30", "--pods", "20", *output])
+
+    documents = [Document.read(path) for path in sorted(tmp_path.glob("*.json"))]
+    assert {d.kind for d in documents} == {PREEMPTION, STEADY, PLUGINS}
+    page = report.page(documents, {}, "By hand.")
+    assert "hopeless, Never" in page
+    assert "one node at a time" in page
+    assert "% over 5,000 pods (the core alone)" in page
 
 
 def test_rates_follow_scheduler_perf():

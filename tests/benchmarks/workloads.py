@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 from tests.benchmarks.api import Api
 from tests.benchmarks.objects import HOSTNAME, ZONE, ZONES, Manifest, node, pod
@@ -25,8 +26,15 @@ INIT = "init"
 MEASURED = "m-"
 STD = {"cpu": "100m", "memory": "500Mi"}
 
-Noise = Callable[[Api, str], Awaitable[None]]
-"""``noise(api, namespace)`` runs beside the measurement until it is cancelled."""
+Note = Callable[[str], None]
+"""``note(slot)`` says that a slot has just become free."""
+
+Noise = Callable[[Api, str, Note], Awaitable[None]]
+"""``noise(api, namespace, note)`` runs beside the measurement until it is cancelled."""
+
+
+def _round_robin(index: int, nodes: int) -> int:
+    return index % nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +56,10 @@ class Workload:
         noise: what happens meanwhile.
         needs: default plugins without which the workload says nothing.
         target: node of the i-th pod in the null scheduler's list; None: there can be no such list.
+        home: node of the i-th pod of those that run beforehand.
+        slot: what the i-th measured pod waits for, where the noise frees such slots one by one.
+        judged_by: what two schedulers are compared by: ``rate`` (pods/s), ``wait`` (median wait of a pod) or ``start``
+            (from the start of the process to the first bind).
         places: how many pods a node has room for, to refuse sizes that cannot end; 0: not checked.
         quick: sizes (nodes, init, pods) in the quick set; None: not part of it.
     """
@@ -67,7 +79,10 @@ class Workload:
     creation_rate: float = 0.0
     noise: Noise | None = None
     needs: tuple[str, ...] = ()
-    target: Callable[[int, int], int] | None = field(default=lambda i, nodes: i % nodes)
+    target: Callable[[int, int], int] | None = _round_robin
+    home: Callable[[int, int], int] = _round_robin
+    slot: Callable[[int], str] | None = None
+    judged_by: str = "rate"
     places: int = 40
     quick: tuple[int, int, int] | None = None
 
@@ -80,6 +95,11 @@ class Workload:
         if self.places and init + pods > nodes * self.places:
             raise ValueError(f"{self.key}: {init} + {pods} pods do not fit {nodes} nodes, {self.places} on each")
         return replace(self, nodes=nodes, init=init, pods=pods)
+
+    def scaled(self, factor: float) -> Workload:
+        """Return the workload with all sizes multiplied; at least 10 nodes (as full as the original's) and 10 pods."""
+        nodes = max(round(self.nodes * factor), 10)
+        return self.sized(nodes, round(self.init * nodes / self.nodes), max(round(self.pods * factor), 10))
 
 
 def node_name(index: int) -> str:
@@ -200,8 +220,9 @@ def _parked(gated: int, bad: int) -> Callable[[str], list[Manifest]]:
     return make
 
 
-async def _unschedulable_noise(api: Api, namespace: str) -> None:
+async def _unschedulable_noise(api: Api, namespace: str, note: Note) -> None:
     """Five never-fitting pods a second, and a useless node that comes and goes once a second."""
+    del note
     churn = node("churn-node", pods="0")
     for tick in range(10_000_000):
         await api.create(_never_fitting(f"x-late-{tick:06d}", namespace))
@@ -219,7 +240,9 @@ def _high(index: int, namespace: str) -> Manifest:
     return pod(f"{MEASURED}{index:06d}", namespace, requests={"cpu": "3", "memory": "500Mi"}, spec=spec)
 
 
-async def _preempting_noise(api: Api, namespace: str) -> None:
+async def _preempting_noise(api: Api, namespace: str, note: Note) -> None:
+    """Five pods a second that must evict others."""
+    del note
     for tick in range(10_000_000):
         made = pod(f"x-high-{tick:06d}", namespace, requests={"cpu": "3", "memory": "500Mi"},
                    spec={"priorityClassName": "bench-high"})  # fmt: skip
@@ -248,24 +271,27 @@ _PORTS = 10
 
 def _with_port(index: int, namespace: str) -> Manifest:
     return pod(f"{MEASURED}{index:06d}", namespace, requests={"cpu": "100m", "memory": "100Mi"},
-               host_port=8000 + index % _PORTS)  # fmt: skip
+               host_port=int(_port(index)))  # fmt: skip
 
 
 def _with_port_on(index: int, namespace: str, on: str) -> Manifest:
-    # The i-th of 500 takes port i // 50 of node i % 50, so that every node has every port taken.
     return pod(f"i-{index:06d}", namespace, requests={"cpu": "100m", "memory": "100Mi"}, node_name=on,
-               host_port=8000 + index // 50 % _PORTS)  # fmt: skip
+               host_port=int(_port(index)))  # fmt: skip
 
 
-def _freeing(count: int) -> Noise:
-    async def free(api: Api, namespace: str) -> None:
-        """Delete the blockers at 100 a second."""
-        for i in range(count):
-            await api.delete(f"/api/v1/namespaces/{namespace}/pods/i-{i:06d}")
-            await asyncio.sleep(0.01)
-        await asyncio.Event().wait()
+def _port(index: int) -> str:
+    return str(8000 + index % _PORTS)
 
-    return free
+
+async def _freeing(api: Api, namespace: str, note: Note) -> None:
+    """Delete the blockers at 100 a second; each one frees its port on one node."""
+    blockers = sorted(p["metadata"]["name"] for p in await api.list(f"/api/v1/namespaces/{namespace}/pods"))
+    begin_s = perf_counter()
+    for i, name in enumerate(n for n in blockers if n.startswith("i-")):
+        await asyncio.sleep(max(begin_s + i / 100 - perf_counter(), 0.0))
+        note(_port(i))
+        await api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
+    await asyncio.Event().wait()
 
 
 _W1 = Workload(
@@ -310,9 +336,9 @@ ALL = (
         needs=("InterPodAffinity",), quick=None,
     ),
     _W8,
-    replace(_W8, key="W8a", title="arriving at 60/s, with noise", pods=1_200, creation_rate=60.0, quick=None, target=None),
+    replace(_W8, key="W8a", title="arriving at 60/s, with noise", pods=1_200, creation_rate=60.0, quick=None, target=None, judged_by="wait"),
     replace(_W8, key="W8q", title="arriving at 60/s, quiet", pods=1_200, creation_rate=60.0, quick=None, target=None,
-            noise=None, parked=_parked(0, 0)),
+            noise=None, parked=_parked(0, 0), judged_by="wait"),
     _PREEMPTION,
     replace(_PREEMPTION, key="W9b", title="plain with background preemption", nodes=2_000, init=6_000, pods=1_000,
             measured=_plain, noise=_preempting_noise),
@@ -321,9 +347,11 @@ ALL = (
         places=0, target=lambda i, nodes: 0,
     ),
     Workload(
-        key="W12", title="event storm: 500 freed at 100/s", nodes=50, init=500, pods=500, node=_zoned,
-        measured=_with_port, running=_with_port_on, reset=True, noise=_freeing(500), target=None,
+        key="W12", title="event storm: ports freed at 100/s", nodes=50, init=500, pods=500, node=_zoned,
+        measured=_with_port, running=_with_port_on, reset=True, noise=_freeing, target=None, slot=_port, judged_by="wait",
+        home=lambda i, nodes: i // _PORTS,
     ),
-    replace(_W1, key="W12r", title="restart, 20,000 bound pods", nodes=5_000, init=20_000, pods=1_000, quick=None),
+    replace(_W1, key="W12r", title="restart with bound pods", nodes=5_000, init=30_000, pods=1_000, quick=None, target=None, judged_by="start"),
 )  # fmt: skip
+BY_KEY = {w.key: w for w in ALL}
 QUICK = tuple(w.sized(*w.quick) for w in ALL if w.quick is not None)
