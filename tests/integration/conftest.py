@@ -42,7 +42,7 @@ _failed_key: pytest.StashKey[bool] = pytest.StashKey()
 
 @pytest.fixture(scope="session")
 def identity(control_plane: ControlPlane) -> Path:
-    """A kubeconfig with exactly the rights of deploy/rbac.yaml."""
+    """A kubeconfig with exactly the rights of deploy/all-in-one.yaml."""
     return control_plane.scheduler_identity(SCHEDULER_USER)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.controlplane.cluster import RBAC_FILE, UNTHROTTLED, ControlPlane
+from tests.controlplane.cluster import UNTHROTTLED, ControlPlane, rbac_documents
 from tests.integration.api import Cluster, eventually
 from tests.integration.conftest import StartDaemon, make_scraper
 from tests.integration.daemon import LEASE, SCHEDULER_USER
@@ -29,16 +29,11 @@ POLICY = {
 EVER = datetime.min.replace(tzinfo=UTC)
 SHORT_LEASE = {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
 
-LISTED_AND_WATCHED = "read by list and watch; get belongs to the usual triple and lets an operator check the identity"
 REASONS = {
-    "get": LISTED_AND_WATCHED,
+    "get pods": "a pod is read back when its binding had no answer",
     "pods delete": "preemption: nobody had to make room in this run",
-    "resource.k8s.io": "dynamic resource allocation: watched, and claims written, once a profile has the plugin",
     "patch persistentvolumes": "volume binding: no claim was bound in this run",
     "patch persistentvolumeclaims": "volume binding: no claim was bound in this run",
-    "update persistentvolumes": "volume binding: no claim was bound in this run",
-    "update persistentvolumeclaims": "volume binding: no claim was bound in this run",
-    "core events": "events go to v1 only where the server has no events.k8s.io",
     "patch events": "a series is patched when the same event comes again six minutes later",
 }
 """Why a right is granted that this run does not use."""
@@ -51,9 +46,7 @@ class Right:
     resource: str
 
     def reason(self) -> str:
-        keys = [f"{self.resource} {self.verb}", f"{self.verb} {self.resource}", self.group, self.verb]
-        if self.resource == "events" and self.group == "":
-            keys.insert(0, "core events")
+        keys = [f"{self.resource} {self.verb}", f"{self.verb} {self.resource}"]
         return next((REASONS[key] for key in keys if key in REASONS), "")
 
 
@@ -122,12 +115,12 @@ def test_exactly_the_documented_rights_are_used(
 
     requests = audit.requests(SCHEDULER_USER)
     refused = [(e["verb"], e["requestURI"]) for e in requests if e["responseStatus"]["code"] in (401, 403)]
-    assert refused == [], "rights that are missing in deploy/rbac.yaml"
+    assert refused == [], "rights that are missing in deploy/base/rbac.yaml"
     idle = _granted() - {right for e in requests if (right := _used(e)) is not None}
     unexplained = {right for right in idle if not right.reason()}
     for right in sorted(idle, key=lambda r: (r.group, r.resource, r.verb)):
         print(f"not used: {right.verb} {right.resource}.{right.group}: {right.reason() or '???'}")
-    assert unexplained == set(), "rights in deploy/rbac.yaml that nothing uses"
+    assert unexplained == set(), "rights in deploy/base/rbac.yaml that nothing uses"
     paths = {e["requestURI"].partition("?")[0] for e in requests if "objectRef" not in e}
     assert paths <= {"/readyz", "/apis/events.k8s.io/v1"}, "requests beyond resources"
 
@@ -179,7 +172,7 @@ def test_frozen_leader_changes_nothing_when_it_thaws(
 
 def _granted() -> set[Right]:
     """Return every right of the deployed roles."""
-    documents = [d for d in yaml.safe_load_all(RBAC_FILE.read_text()) if d and d["kind"] in ("ClusterRole", "Role")]
+    documents = [d for d in rbac_documents() if d["kind"] in ("ClusterRole", "Role")]
     return {
         Right(verb, group, resource)
         for document in documents
@@ -187,8 +180,6 @@ def _granted() -> set[Right]:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
-        if (group, resource) != ("", "events") or group == ""
-        if not (group == "events.k8s.io" and resource != "events")
     }
 
 

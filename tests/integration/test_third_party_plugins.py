@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from scheduler.testing.pod_builder import PodBuilder
-from tests.controlplane.cluster import RBAC_FILE
+from tests.controlplane.cluster import rbac_documents
 from tests.integration.api import Cluster, eventually
 from tests.integration.conftest import StartDaemon
 from tests.integration.third_party.install import install, profile_with
@@ -149,7 +149,7 @@ def test_core_kind_that_may_not_be_read_keeps_the_daemon_unready(
 
 def _rbac_without(directory: Path, resource: str) -> Path:
     """Write the deployed RBAC file under names of its own, without one resource; returns the file."""
-    documents = [d for d in yaml.safe_load_all(RBAC_FILE.read_text()) if d]
+    documents = rbac_documents()
     for document in documents:
         if document["kind"] == "ClusterRole":
             document["metadata"]["name"] = REDUCED
