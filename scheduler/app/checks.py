@@ -14,11 +14,10 @@ from scheduler.serving.endpoints import Endpoints
 from scheduler.serving.health import HealthChecks
 from scheduler.serving.zpages import Component
 from scheduler.telemetry.exposition import Rows
-from scheduler.telemetry.metrics import Metrics
+from scheduler.telemetry.metrics import EMULATED_VERSION, Metrics
 
-__all__ = ["EMULATED_VERSION", "endpoints_of"]
+__all__ = ["endpoints_of"]
 
-EMULATED_VERSION = "1.36"
 _STUCK_S = 30.0
 
 

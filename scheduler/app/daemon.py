@@ -23,6 +23,7 @@ from scheduler.app.scheduling import SchedulingThread
 from scheduler.config.flags import CompletedConfig, Flags
 from scheduler.config.types import LeaderElection
 from scheduler.framework.registry import Registry
+from scheduler.kube.certificates import expires_s
 from scheduler.kube.credentials import Credentials
 from scheduler.kube.kubeconfig import load_credentials
 from scheduler.kube.lease import Ended, LeaderCallbacks, LeaderElector, LeaseConfig, OpenGate, WriteGate, make_identity
@@ -33,6 +34,7 @@ from scheduler.plugins import IN_TREE
 from scheduler.serving.build import Serving
 from scheduler.serving.options import RequestHeaderOptions, ServingOptions
 from scheduler.telemetry.logging import get_logger, lines_dropped
+from scheduler.telemetry.memory import memory_limit_bytes
 from scheduler.telemetry.metrics import Metrics
 
 __all__ = ["Daemon"]
@@ -63,8 +65,12 @@ class Daemon:
         self._completed = completed
         self._credentials = credentials or _credentials(completed)
         self._metrics = Metrics(version=__version__)
-        self._metrics.restrict(completed.flags["disabled-metrics"], completed.flags["allow-metric-labels"])
+        self._metrics.restrict(completed.metrics.disabled, completed.metrics.allowed_labels)
         self._metrics.log_lines_dropped(lines_dropped)
+        self._metrics.memory_limit(memory_limit_bytes)
+        self._metrics.certificate_expiry("client", self._client_certificate_expires_s)
+        for name, stage, is_enabled in completed.gates.honoured():
+            self._metrics.feature(name, stage, is_enabled=is_enabled)
         self._gate: WriteGate = OpenGate()
         self._elector: LeaderElector | None = None
         self._saw_another_leader = False
@@ -184,6 +190,10 @@ class Daemon:
         await asyncio.to_thread(self.scheduling.started.wait)
         action()
 
+    def _client_certificate_expires_s(self) -> float | None:
+        pem = self._credentials.tls().client_pem
+        return None if pem is None else expires_s(pem)
+
     # --- election ----------------------------------------------------------------------------------------------------
 
     def _make_elector(self, transport: Transport) -> LeaderElector | None:
@@ -236,6 +246,7 @@ class Daemon:
             denied_ttl_s=flags["authorization-webhook-cache-unauthorized-ttl"],
         )
         await serving.start()
+        self._metrics.certificate_expiry("serving", lambda: serving.tls.expires_s)
         self.port = serving.server.port
         return serving
 

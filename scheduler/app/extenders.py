@@ -12,7 +12,7 @@ from scheduler.config.types import ExtenderTLS, SchedulerConfiguration
 from scheduler.framework.extender import ExtenderCall
 from scheduler.kube.credentials import TlsMaterial
 from scheduler.kube.errors import CredentialsError
-from scheduler.kube.extender_client import ExtenderClient
+from scheduler.kube.extender_client import CallObserver, ExtenderClient
 from scheduler.kube.originals import Originals
 from scheduler.model.meta import KubeObject
 from scheduler.model.node import Node
@@ -24,8 +24,8 @@ __all__ = ["extender_call", "originals_of", "tls_material"]
 _log = get_logger(__name__)
 
 
-def extender_call(configuration: ExtenderConfiguration) -> ExtenderCall:
-    """Return what calls an extender over HTTP.
+def extender_call(configuration: ExtenderConfiguration, observe: CallObserver | None = None) -> ExtenderCall:
+    """Return what calls an extender over HTTP, and tells ``observe`` how each call ended.
 
     Raises:
         ConfigError: its TLS settings cannot be used.
@@ -33,7 +33,7 @@ def extender_call(configuration: ExtenderConfiguration) -> ExtenderCall:
     prefix = configuration.url_prefix
     try:
         tls = tls_material(configuration)
-        return ExtenderClient(prefix, timeout_s=configuration.http_timeout_s, tls=tls)
+        return ExtenderClient(prefix, timeout_s=configuration.http_timeout_s, tls=tls, observe=observe)
     except (OSError, ValueError, CredentialsError) as error:
         raise ConfigError([f"extender {prefix}: {error}"]) from error
 

@@ -147,7 +147,7 @@ class SchedulingThread:
                 run_blocking=BlockingCalls("plugin"),
                 on_ready=self._wake_here,
                 is_enabled=completed.gates.enabled,
-                extender_call=extender_call,
+                extender_call=functools.partial(extender_call, observe=metrics.extender_call),
                 plugin_families=metrics.plugin_families,
                 background=in_thread,
             ),
@@ -319,7 +319,7 @@ class SchedulingThread:
             may_write=self._may_write,
             on_dropped=lambda: metrics.event_dropped("status_queue_full"),
         )
-        self._binder = Binder(
+        self._binder = binder = Binder(
             self.core,
             clock=self._clock,
             nominate=self._status.nominate,
@@ -330,6 +330,7 @@ class SchedulingThread:
                 read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
             ),
         )
+        metrics.in_flight("binding", lambda: binder.in_flight)
         self._evictor = Evictor(
             self.core,
             remove=EvictCall(transport, clock=self._clock, may_write=self._may_write),

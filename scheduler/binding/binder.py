@@ -153,7 +153,9 @@ class Binder:
         if job.is_waiting and (status := await self._wait_on_permit(job)) is not None:
             return status
         self._host.permit_passed(job)
-        if pre_flight is None and (status := await self._prepare(job)) is not None:
+        if pre_flight is not None:
+            framework.skip_pre_bind()
+        elif (status := await self._prepare(job)) is not None:
             return status
         return await self._bind(job)
 

@@ -156,7 +156,6 @@ SHORT: Mapping[str, str] = {"v": "v", "h": "help"}
 
 INERT = frozenset(
     {
-        "allow-metric-labels-manifest",
         "contention-profiling",
         "disable-http2-serving",
         "emulated-version",
@@ -169,7 +168,6 @@ INERT = frozenset(
         "log-text-split-stream",
         "min-compatibility-version",
         "permit-address-sharing",
-        "show-hidden-metrics-for-version",
         "tls-curve-preferences",
         "tls-sni-cert-key",
         "vmodule",

@@ -24,6 +24,7 @@ from scheduler.config.flag_table import FLAGS, INERT, SHORT, Flag
 from scheduler.config.flag_values import REPEATABLE, WITHOUT_VALUE, FlagValueError, read_value
 from scheduler.config.gates import FeatureGates, parse_feature_gates
 from scheduler.config.load import Loaded, default_configuration, load_with_notes
+from scheduler.config.metric_flags import MetricSettings, metric_settings
 from scheduler.config.options import SchedulerOptions, load_options
 from scheduler.config.types import SchedulerConfiguration
 
@@ -79,6 +80,7 @@ class CompletedConfig:
         options: Podium's own settings.
         flags: serving, authentication, authorization, metrics and logging settings, by flag name.
         gates: the feature gates.
+        metrics: what the flags ask of the metrics.
         master: address of the API server; "" leaves it to the kubeconfig.
         pod_max_in_unschedulable_s: after this time an unschedulable pod is tried again without an event.
         notes: sentences to be said once: what was accepted without an effect.
@@ -88,6 +90,7 @@ class CompletedConfig:
     options: SchedulerOptions
     flags: Flags
     gates: FeatureGates
+    metrics: MetricSettings
     master: str
     pod_max_in_unschedulable_s: float
     notes: tuple[str, ...]
@@ -220,9 +223,20 @@ def complete(flags: Flags, read: Callable[[str], bytes] = read_file) -> Complete
         options=options,
         flags=flags,
         gates=gates,
+        metrics=_metrics(flags, read),
         master=flags["master"],
         pod_max_in_unschedulable_s=flags["pod-max-in-unschedulable-pods-duration"],
         notes=(*loaded.notes, *_notes(flags, gates, loaded.configuration)),
+    )
+
+
+def _metrics(flags: Flags, read: Callable[[str], bytes]) -> MetricSettings:
+    return metric_settings(
+        hidden_for_version=flags["show-hidden-metrics-for-version"],
+        disabled=flags["disabled-metrics"],
+        allowed_labels=flags["allow-metric-labels"],
+        manifest=flags["allow-metric-labels-manifest"],
+        read=read,
     )
 
 

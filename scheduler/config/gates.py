@@ -101,17 +101,15 @@ _LOCKED_OFF = _names(
     """
 )
 
-HONOURED = frozenset(
-    {
-        "DRADeviceBindingConditions",
-        "DRAResourceClaimDeviceStatus",
-        "DRASchedulerFilterTimeout",
-        "NodeDeclaredFeatures",
-        "SchedulerAsyncPreemption",
-        "StorageCapacityScoring",
-    }
-)
-"""Gates whose setting changes something in Podium; setting any other one is accepted and said once."""
+HONOURED: Mapping[str, str] = {
+    "DRADeviceBindingConditions": "BETA",
+    "DRAResourceClaimDeviceStatus": "BETA",
+    "DRASchedulerFilterTimeout": "BETA",
+    "NodeDeclaredFeatures": "BETA",
+    "SchedulerAsyncPreemption": "BETA",
+    "StorageCapacityScoring": "ALPHA",
+}
+"""Gates whose setting changes something in Podium, with their stages; any other is accepted and said once."""
 
 _COMPONENT = "kube"
 
@@ -131,6 +129,10 @@ class FeatureGates:
         if name in self.changed:
             return self.changed[name]
         return _default(name)
+
+    def honoured(self) -> Iterable[tuple[str, str, bool]]:
+        """Return name, stage and setting of the gates that change something here."""
+        return ((name, stage, self.enabled(name)) for name, stage in HONOURED.items())
 
     def without_effect(self) -> Iterable[str]:
         """Return the gates that were set to something other than their default and that nobody asks for."""

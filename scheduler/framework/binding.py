@@ -108,6 +108,10 @@ class BindingPoints:
         self._calls.observe(PRE_BIND, status, started_s)
         return status
 
+    def skip_pre_bind(self) -> None:
+        """Pass PreBind because nobody has work to do; parity: it is timed all the same."""
+        self._calls.observe(PRE_BIND, None, self._calls.perf_counter())
+
     async def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Ask the Bind plugins in order until one does not answer Skip; Skip if all do."""
         started_s = self._calls.perf_counter()

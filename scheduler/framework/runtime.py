@@ -274,6 +274,10 @@ class Framework:
         """Run the PreBind plugins that have work to do."""
         return await self._binding.run_pre_bind(state, pod, node_name)
 
+    def skip_pre_bind(self) -> None:
+        """Pass PreBind because pre-flight said that nobody has work to do."""
+        self._binding.skip_pre_bind()
+
     async def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Let the first Bind plugin that takes the pod bind it; Skip if none does."""
         return await self._binding.run_bind(state, pod, node_name)

@@ -26,11 +26,14 @@ from scheduler.kube.rust_client import base_url, configured, error_text
 from scheduler.kube.transport import JSON
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["MAX_ANSWER_BYTES", "ExtenderClient"]
+__all__ = ["MAX_ANSWER_BYTES", "CallObserver", "ExtenderClient"]
 
 MAX_ANSWER_BYTES = 64 << 20
 
 _log = get_logger(__name__)
+
+CallObserver = Callable[[str, str, str], None]
+"""Told of each call: the extender's URL prefix, the verb, and ``ok``, ``failed`` or ``skipped`` (left alone)."""
 
 
 class ExtenderClient:
@@ -44,6 +47,7 @@ class ExtenderClient:
         tls: TlsMaterial,
         monotonic: Callable[[], float] = time.monotonic,
         max_bytes: int = MAX_ANSWER_BYTES,
+        observe: CallObserver | None = None,
     ) -> None:
         """Make a client; nothing is sent yet.
 
@@ -53,6 +57,7 @@ class ExtenderClient:
             tls: whom to trust and who we are.
             monotonic: measures durations.
             max_bytes: longest answer.
+            observe: is told how each call ended; any thread.
 
         Raises:
             CredentialsError: the TLS material cannot be used.
@@ -62,6 +67,7 @@ class ExtenderClient:
         self._tls = tls
         self._monotonic = monotonic
         self._max_bytes = max_bytes
+        self._observe = observe
         self._patience = Patience()
         self._target: tuple[str, SyncClient] | None = None
         client = self._build(None)
@@ -75,6 +81,16 @@ class ExtenderClient:
             ExtenderError: no complete answer in time, or not 200, or too large; or the extender is left alone.
         """
         began_s = self._monotonic()
+        result = "skipped" if self._patience.remaining_s(began_s) > 0.0 else "failed"
+        try:
+            answer = self._ask(url, verb, body, began_s)
+            result = "ok"
+        finally:
+            if self._observe is not None:
+                self._observe(self._prefix, verb, result)
+        return answer
+
+    def _ask(self, url: str, verb: str, body: bytes, began_s: float) -> bytes:
         if (pause_s := self._patience.remaining_s(began_s)) > 0.0:
             raise ExtenderError(
                 f"{verb} not asked of extender at URL {url}: it did not answer in time {self._patience.failures} times "

@@ -90,26 +90,35 @@ class PyreqwestTransport:
         content_type: str = JSON,
         timeout_s: float,
     ) -> Response:
-        timeout_s -= await self._wait_for_turn(timeout_s)
-        started_s, code = self._monotonic(), _NO_CODE
+        waited_s = await self._wait_for_turn(timeout_s)
+        timeout_s -= waited_s
+        started_s, code, received_bytes = self._monotonic(), _NO_CODE, None
         try:
             token = self._credentials.token()
             response = await self._send(method, path, body, content_type, timeout_s)
             if response.status == 401 and await self._has_new_identity(token):
                 response = await self._send(method, path, body, content_type, timeout_s)
-            code = str(response.status)
+            code, received_bytes = str(response.status), len(response.body)
         except PyreqwestError as error:
             raise self._failed(error) from error
         finally:
             if self._observe is not None:
-                self._observe(method, self._host, code, self._monotonic() - started_s)
+                self._observe(
+                    method,
+                    self._host,
+                    code,
+                    self._monotonic() - started_s,
+                    waited_s=waited_s,
+                    sent_bytes=len(body) if body is not None else 0,
+                    received_bytes=received_bytes,
+                )
         return response
 
     @asynccontextmanager
     async def stream(self, path: str, *, connect_timeout_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        await self._wait_for_turn(connect_timeout_s)
+        waited_s = await self._wait_for_turn(connect_timeout_s)
         token = self._credentials.token()
-        request, response = await self._open(path, connect_timeout_s)
+        request, response = await self._open(path, connect_timeout_s, waited_s)
         if response.status == 401 and await self._has_new_identity(token):
             await request.__aexit__(None, None, None)
             request, response = await self._open(path, connect_timeout_s)
@@ -141,7 +150,9 @@ class PyreqwestTransport:
         answer = await builder.build().send()
         return Response(answer.status, answer.headers, (await answer.bytes()).to_bytes())
 
-    async def _open(self, path: str, connect_timeout_s: float) -> tuple[StreamRequest, RustResponse]:
+    async def _open(
+        self, path: str, connect_timeout_s: float, waited_s: float = 0.0
+    ) -> tuple[StreamRequest, RustResponse]:
         _, client = self._clients()
         builder = self._authorized(client.request("GET", self._url(path)))
         request = builder.streamed_read_buffer_limit(0).build_streamed()
@@ -156,7 +167,8 @@ class PyreqwestTransport:
             raise TransportError(f"no answer within {connect_timeout_s:g} s", sent=True) from error
         finally:
             if self._observe is not None:
-                self._observe("GET", self._host, code, self._monotonic() - started_s)
+                duration_s = self._monotonic() - started_s
+                self._observe("GET", self._host, code, duration_s, waited_s=waited_s, sent_bytes=0, received_bytes=None)
         return request, response
 
     def _url(self, path: str) -> str:

@@ -9,7 +9,7 @@ the server says no, and afterwards hands out the body in whatever pieces arrive.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,9 +30,6 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
-RequestObserver = Callable[[str, str, str, float], None]
-"""Called after each request with method, host, status code ("<error>" without an answer) and duration in seconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -47,6 +44,34 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class RequestObserver(Protocol):
+    """Called after each request; must be cheap and callable from any thread."""
+
+    def __call__(
+        self,
+        method: str,
+        host: str,
+        code: str,
+        duration_s: float,
+        /,
+        *,
+        waited_s: float,
+        sent_bytes: int,
+        received_bytes: int | None,
+    ) -> None:
+        """Take note of one request.
+
+        Args:
+            method: in capitals.
+            host: with port.
+            code: HTTP status, or "<error>" without an answer.
+            duration_s: until the end of the answer; of a stream until its beginning.
+            waited_s: how long our own rate limit held it back before.
+            sent_bytes: body of the request.
+            received_bytes: body of the answer; None without a whole one, and for streams.
+        """
 
 
 class Transport(Protocol):

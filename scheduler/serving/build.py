@@ -33,6 +33,7 @@ class Serving:
 
     Attributes:
         server: for more routes.
+        tls: the certificate in use.
 
     Raises:
         ServingError: the certificate cannot be used.
@@ -49,15 +50,15 @@ class Serving:
         denied_ttl_s: float = 10.0,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._tls = ServingTls(options)
-        self._trust = TrustSource(options, transport, self._tls.trust)
+        self.tls = ServingTls(options)
+        self._trust = TrustSource(options, transport, self.tls.trust)
         tokens = access = None
         if transport is not None:
             tokens = TokenReviewer(transport, ttl_s=token_ttl_s)
             access = AccessReviewer(transport, allowed_ttl_s=allowed_ttl_s, denied_ttl_s=denied_ttl_s)
         self.server = HttpsServer(
             options,
-            self._tls,
+            self.tls,
             Authenticator(lambda: self._trust.current, tokens),
             Authorizer(options.always_allow_paths, access),
             routes(endpoints),
@@ -76,7 +77,7 @@ class Serving:
     async def run(self) -> None:
         """Keep certificate and authorities current until cancelled; the server itself runs without it."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._tls.run())
+            tasks.create_task(self.tls.run())
             tasks.create_task(self._trust.run())
 
     async def stop(self) -> None:

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from scheduler.kube.certificates import expires_s
 from scheduler.serving.client_ca import ClientCas
 from scheduler.serving.options import ServingError, ServingOptions
 from scheduler.telemetry.logging import get_logger
@@ -84,10 +85,16 @@ class ServingTls:
         self._sleep = sleep
         self._cas = ClientCas()
         self._own = None if options.cert_file is not None else self_signed(now())
+        self._certificate = b""
         self._seen = self._stamp()
         self._current = self._build()
         self.context = self._build()
         self.context.sni_callback = self._choose
+
+    @property
+    def expires_s(self) -> float | None:
+        """Return when the certificate in use expires, in seconds since 1970; None if it cannot be read."""
+        return expires_s(self._certificate)
 
     def trust(self, cas: ClientCas) -> None:
         """Accept client certificates of these authorities from the next connection on."""
@@ -134,7 +141,7 @@ class ServingTls:
         try:
             if self._options.ciphers:
                 context.set_ciphers(self._options.ciphers)
-            self._load_pair(context)
+            certificate = self._load_pair(context)
             if self._cas.pem:
                 context.load_verify_locations(cadata=self._cas.pem)
                 context.verify_mode = ssl.CERT_OPTIONAL
@@ -142,19 +149,21 @@ class ServingTls:
             where = self._options.cert_file or "self-signed certificate"
             msg = f"TLS cannot be set up with {where}: {error}"
             raise ServingError(msg) from error
+        self._certificate = certificate
         return context
 
-    def _load_pair(self, context: ssl.SSLContext) -> None:
+    def _load_pair(self, context: ssl.SSLContext) -> bytes:
         if self._own is None:
             assert self._options.cert_file is not None
             context.load_cert_chain(self._options.cert_file, self._options.key_file)
-            return
+            return self._options.cert_file.read_bytes()
         # The ssl module reads pairs from files only; this one lives in memory and has no name.
         descriptor = os.memfd_create("serving-certificate", os.MFD_CLOEXEC)
         with os.fdopen(descriptor, "wb") as file:
             file.write(b"".join(self._own))
             file.flush()
             context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+        return self._own[0]
 
     def _stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
         return tuple(_file_stamp(path) for path in (self._options.cert_file, self._options.key_file))

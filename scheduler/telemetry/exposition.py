@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.gc_collector import GCCollector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -21,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from scheduler.telemetry.recorders import Family, HistogramRecorder
 
-__all__ = ["CONTENT_TYPE", "MetricsRegistry", "Rows", "go_float", "render_rows"]
+__all__ = ["CONTENT_TYPE", "MetricsRegistry", "Rows", "go_float", "process_start_s", "render_rows"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 Rows = Mapping[str, tuple[str, Iterable[tuple[Mapping[str, str], float]]]]
@@ -64,9 +65,13 @@ class MetricsRegistry:
         if with_process:
             ProcessCollector(registry=self.registry)
             PlatformCollector(registry=self.registry)
+            GCCollector(registry=self.registry)
 
     def disable(self, names: Collection[str]) -> None:
-        """Leave these metrics out of the exposition (``--disabled-metrics``); unknown names are ignored."""
+        """Leave these metrics out of the exposition (``--disabled-metrics``); unknown names are ignored.
+
+        # parity: the collectors of the process, ``process_*`` and ``python_*``, stay.
+        """
         self._disabled |= frozenset(names)
         self.families = tuple(family for family in self.families if family.description.name not in names)
 
@@ -144,6 +149,14 @@ class _RowsCollector(Collector):
                 metric.add_sample(name, dict(labels), value)
             if metric.samples:
                 yield metric
+
+
+def process_start_s() -> float | None:
+    """Return when this process was started, in seconds since 1970; None where the system does not tell."""
+    for metric in ProcessCollector(registry=None).collect():
+        if metric.name == "process_start_time_seconds":
+            return float(metric.samples[0].value)
+    return None
 
 
 def render_rows(rows: Rows) -> bytes:

@@ -4,8 +4,10 @@ Names, labels, buckets and help texts under ``scheduler_``, ``rest_client_``, ``
 are kube-scheduler's (v1.36, default feature gates), so that dashboards and alerts written for it work unchanged
 (``pkg/scheduler/metrics/metrics.go``, ``component-base/metrics/prometheus``). Ours start with ``podium_``.
 
-# differs: ``go_*`` has no honest counterpart and is absent; ``rest_client_exec_plugin_*`` and
-# ``rest_client_transport_*`` describe client-go's internals and are absent too.
+# differs: what describes Go and its libraries is absent: ``go_*``, ``workqueue_*``, ``rest_client_exec_plugin_*``,
+# ``rest_client_transport_*``; Python's own runtime is under ``python_*``. The four batching metrics
+# (``scheduler_batch_*``, ``scheduler_get_node_hint_*``, ``scheduler_store_schedule_results_*``) are absent because the
+# class cache does that work without hints. A test compares the rest with a running kube-scheduler.
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ _ATTEMPT = exponential_buckets(0.001, 2, 15)
 _POINT = exponential_buckets(0.0001, 2, 12)
 _PLUGIN = exponential_buckets(0.00001, 1.5, 20)
 _SLI = exponential_buckets(0.01, 2, 20)
-_HINT = exponential_buckets(0.00001, 2, 12)
 _REST_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _REST_BYTES = (64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 16777216.0)
 
@@ -70,6 +71,10 @@ _BUILD_HELP = (
     "A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build date, "
     "Go version, and compiler from which Kubernetes was built, and platform on which it is running."
 )
+_VERSION_HELP = (
+    "Provides the compatibility version info of the component. The component label is the name of the component, "
+    "usually kube, but is relevant for aggregated-apiservers."
+)
 _BUILD_LABELS = (
     "major",
     "minor",
@@ -92,8 +97,6 @@ class Families:
         self._attempts()
         self._queue()
         self._framework()
-        self._batching()
-        self._storage_and_devices()
         self._generic()
         self._podium_pipeline()
         self._podium_watch()
@@ -104,8 +107,8 @@ class Families:
         self.main.append(family)
         return family
 
-    def _gauge(self, name: str, text: str, *labels: str, level: Stability = "ALPHA", shared: bool = False) -> Any:
-        family = GaugeFamily(Description(name, text, labels, level, shared=shared))
+    def _gauge(self, name: str, text: str, *labels: str, level: Stability = "ALPHA", optional: bool = False) -> Any:
+        family = GaugeFamily(Description(name, text, labels, level, optional=optional))
         self.main.append(family)
         return family
 
@@ -224,57 +227,9 @@ class Families:
             "Number of running goroutines split by the work they do such as binding.",
             "operation",
             level="BETA",
-            shared=True,
         )
         self.cache_size: GaugeFamily = self._gauge(
             "scheduler_cache_size", "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", "type"
-        )
-
-    def _batching(self) -> None:
-        self.batch_attempts: CounterFamily = self._counter(
-            "scheduler_batch_attempts_total",
-            "Counts of results when we attempt to use batching.",
-            "profile",
-            "result",
-        )
-        self.batch_flushed: CounterFamily = self._counter(
-            "scheduler_batch_cache_flushed_total", "Counts of cache flushes by reason.", "profile", "reason"
-        )
-        self.node_hint_duration: HistogramFamily = self._histogram(
-            "scheduler_get_node_hint_duration_seconds", "Latency for getting a node hint.", _HINT, "hinted", "profile"
-        )
-        self.store_results_duration: HistogramFamily = self._histogram(
-            "scheduler_store_schedule_results_duration_seconds", "Latency for getting a no.", _HINT, "profile"
-        )
-
-    def _storage_and_devices(self) -> None:
-        self.volume_cache_requests: CounterFamily = self._counter(
-            "scheduler_volume_binder_cache_requests_total",
-            "Total number for request volume binding cache",
-            "operation",
-        )
-        self.volume_stage_errors: CounterFamily = self._counter(
-            "scheduler_volume_scheduling_stage_error_total", "Volume scheduling stage error count", "operation"
-        )
-        self.claim_creates: CounterFamily = self._counter(
-            "scheduler_resourceclaim_creates_total",
-            "Number of ResourceClaims creation requests within scheduler",
-            "status",
-        )
-        self.binding_conditions: CounterFamily = self._counter(
-            "scheduler_dra_bindingconditions_allocations_total",
-            "Number of allocations using devices with BindingConditions, counted per driver per scheduling attempt",
-            "profile",
-            "driver",
-            "status",
-        )
-        self.binding_conditions_wait: HistogramFamily = self._histogram(
-            "scheduler_dra_bindingconditions_wait_duration_seconds",
-            "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
-            exponential_buckets(0.1, 2, 14),
-            "profile",
-            "driver",
-            "status",
         )
 
     def _generic(self) -> None:
@@ -300,6 +255,10 @@ class Families:
             "host",
             shared=True,
         )
+        self._election_and_build()
+        self._about_metrics()
+
+    def _election_and_build(self) -> None:
         self.leader_master: GaugeFamily = self._gauge("leader_election_master_status", _MASTER_HELP, "name")
         self.leader_slowpath: CounterFamily = self._counter("leader_election_slowpath_total", _SLOWPATH_HELP, "name")
         self.build_info: GaugeFamily = self._gauge("kubernetes_build_info", _BUILD_HELP, *_BUILD_LABELS, level="BETA")
@@ -310,12 +269,28 @@ class Families:
             "stage",
             level="BETA",
         )
+        self.version_info: GaugeFamily = self._gauge(
+            "version_info", _VERSION_HELP, "component", "binary", "emulation", "min_compat"
+        )
+
+    def _about_metrics(self) -> None:
         self.registered_metrics: CounterFamily = self._counter(
             "registered_metrics_total",
             "The count of registered metrics broken by stability level and deprecation version.",
             "stability_level",
             "deprecated_version",
             level="BETA",
+        )
+        self.disabled_metrics: CounterFamily = self._counter(
+            "disabled_metrics_total", "The count of disabled metrics.", level="BETA"
+        )
+        self.hidden_metrics: CounterFamily = self._counter(
+            "hidden_metrics_total", "The count of hidden metrics.", level="BETA"
+        )
+        self.unexpected_labels: CounterFamily = self._counter(
+            "cardinality_enforcement_unexpected_categorizations_total",
+            "The count of unexpected categorizations during cardinality enforcement.",
+            shared=True,
         )
 
     def _rest(self, name: str, text: str, buckets: tuple[float, ...], comma: str = "") -> HistogramFamily:
@@ -351,6 +326,20 @@ class Families:
         self.oldest_pending: GaugeFamily = self._gauge(
             "podium_oldest_pending_pod_age_seconds", "Age in the queue of the pod that has been pending longest."
         )
+        self.plugin_quarantined: GaugeFamily = self._gauge(
+            "podium_plugin_quarantined",
+            "1 while a plugin of a profile is left out because of its faults, 0 after it has been taken back.",
+            "profile",
+            "plugin",
+        )
+        self.extender_calls: CounterFamily = self._counter(
+            "podium_extender_calls_total",
+            "Calls of extenders, by how they ended: ok, failed, skipped (left alone after failures).",
+            "extender",
+            "verb",
+            "result",
+            shared=True,
+        )
         self.inbox_depth: GaugeFamily = self._gauge(
             "podium_inbox_depth", "Inputs that wait to be applied to the scheduler's state."
         )
@@ -371,6 +360,16 @@ class Families:
         )
         self.leader_changes: CounterFamily = self._counter(
             "podium_leader_changes_total", "Changes of leader that this process has seen."
+        )
+        self.certificate_expiry: GaugeFamily = self._gauge(
+            "podium_certificate_expiry_timestamp_seconds",
+            "When a certificate in use expires, in seconds since 1970: the one we serve with, the one we call with.",
+            "certificate",
+        )
+        self.memory_limit: GaugeFamily = self._gauge(
+            "podium_memory_limit_bytes",
+            "Memory that the control group of this process may use; absent without a limit.",
+            optional=True,
         )
 
     def _podium_watch(self) -> None:
@@ -430,4 +429,11 @@ class Families:
                 "STABLE",
             )
         )
-        self.slis += [self.healthcheck, self.healthchecks_total]
+        self.process_start = GaugeFamily(
+            Description(
+                "process_start_time_seconds",
+                "Start time of the process since unix epoch in seconds.",
+                optional=True,
+            )
+        )
+        self.slis += [self.healthcheck, self.healthchecks_total, self.process_start]

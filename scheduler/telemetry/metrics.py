@@ -14,18 +14,31 @@ import platform
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from scheduler.telemetry.exposition import MetricsRegistry
+from scheduler.telemetry.exposition import MetricsRegistry, process_start_s
 from scheduler.telemetry.families import Families
 from scheduler.telemetry.plugin_families import PluginFamilies
-from scheduler.telemetry.recorders import Family
+from scheduler.telemetry.recorders import Family, GaugeRecorder
 
-__all__ = ["ATTEMPTS_CAP", "ERROR", "SCHEDULED", "UNSCHEDULABLE", "Metrics", "WatchMetrics", "attempts_label"]
+__all__ = [
+    "ATTEMPTS_CAP",
+    "EMULATED_VERSION",
+    "ERROR",
+    "SCHEDULED",
+    "UNSCHEDULABLE",
+    "Metrics",
+    "WatchMetrics",
+    "attempts_label",
+]
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
 
 ATTEMPTS_CAP = 15
+EMULATED_VERSION: Final = "1.36"
+"""The minor version of kube-scheduler whose behaviour and metrics these are."""
+
+_GO_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ATTEMPT_LABELS = (*(str(i) for i in range(ATTEMPTS_CAP)), f"{ATTEMPTS_CAP}+")
 
 
@@ -90,13 +103,17 @@ class Metrics:
         self._incoming = families.incoming_pods.labels
         self._pending = families.pending_pods.labels
         self._describe_build(version)
+        if with_process and (started_s := process_start_s()) is not None:
+            families.process_start.labels().set(started_s)
 
     def _describe_build(self, version: str) -> None:
         major, _, rest = version.partition(".")
         minor = rest.partition(".")[0]
-        system = f"{platform.system().lower()}/{platform.machine()}"
+        machine = _GO_ARCHITECTURES.get(platform.machine(), platform.machine())
+        system = f"{platform.system().lower()}/{machine}"
         compiler = platform.python_implementation()
         self.families.build_info.labels(major, minor, f"v{version}", "", "", "", "", compiler, system).set(1)
+        self.families.version_info.labels("podium", version, EMULATED_VERSION, EMULATED_VERSION).set(1)
         for family in (*self.families.main, *self.families.slis):
             self.families.registered_metrics.labels(family.description.stability, "").inc()
 
@@ -107,6 +124,7 @@ class Metrics:
             disabled: full names.
             allowed_labels: "METRIC,LABEL" → allowed values, separated by commas; unknown ones are ignored.
         """
+        self.families.disabled_metrics.labels().inc(len(set(disabled)))
         self.registry.disable(disabled)
         self.slis.disable(disabled)
         self._allowed_labels = allowed_labels
@@ -117,7 +135,8 @@ class Metrics:
         for key, values in self._allowed_labels.items():
             name, _, label = key.partition(",")
             if family.description.name == name and label in family.description.labels:
-                family.allow_only(label, frozenset(values.split(",")))
+                unexpected = self.families.unexpected_labels.labels().inc
+                family.allow_only(label, frozenset(values.split(",")), unexpected)
 
     def _expose(self, family: Family[Any]) -> None:
         """Expose what a plugin made."""
@@ -169,14 +188,6 @@ class Metrics:
     def event_handled(self, event: str, duration_s: float) -> None:
         """Observe the time that applying one cluster event took; ``event`` is its label."""
         self.families.event_handling.labels(event).observe(duration_s)
-
-    def operation_started(self, operation: str) -> None:
-        """Count an operation in flight (``scheduler_goroutines``); any thread."""
-        self.families.goroutines.labels(operation).add(1)
-
-    def operation_ended(self, operation: str) -> None:
-        """Take back ``operation_started``; any thread."""
-        self.families.goroutines.labels(operation).add(-1)
 
     # --- queue -------------------------------------------------------------------------------------------------------
 
@@ -233,11 +244,19 @@ class Metrics:
         """Say where a third-party plugin comes from."""
         self.families.plugin_info.labels(plugin, distribution, version, str(api_version)).set(1)
 
+    def plugin_quarantined(self, profile: str, plugin: str, *, is_quarantined: bool) -> None:
+        """Say whether a plugin is left out of a profile because of its faults."""
+        self.families.plugin_quarantined.labels(profile, plugin).set(int(is_quarantined))
+
     # --- binding, intake ---------------------------------------------------------------------------------------------
 
     def bind_outcome(self, outcome: str) -> None:
         """Count how a bind ended: bound, conflict, gone, refused, unknown_bound, unknown_lost …"""
         self.families.bind_outcomes.labels(outcome).inc()
+
+    def extender_call(self, extender: str, verb: str, result: str) -> None:
+        """Count a call of an extender (its URL prefix): ``ok``, ``failed`` or ``skipped``; any thread."""
+        self.families.extender_calls.labels(extender, verb, result).inc()
 
     def cache_drift(self, kind: str, difference: str) -> None:
         """Count a difference that the comparer found: ``missed`` or ``redundant``."""
@@ -249,23 +268,39 @@ class Metrics:
         """Show at each scrape how long ago the kind's stream last proved to be alive."""
         self.gauge_callback(self.families.watch_staleness.labels(kind).set, staleness_s)
 
-    def rest_request(self, method: str, host: str, code: str, duration_s: float) -> None:
-        """Book one request to the API server; ``code`` is ``<error>`` when there was no answer; any thread."""
-        self.families.rest_requests.labels(code, method, host).inc()
-        self.families.rest_duration.labels(method, host).observe(duration_s)
+    def rest_request(
+        self,
+        method: str,
+        host: str,
+        code: str,
+        duration_s: float,
+        *,
+        waited_s: float,
+        sent_bytes: int,
+        received_bytes: int | None,
+    ) -> None:
+        """Book one request to the API server; any thread.
 
-    def rest_sizes(self, method: str, host: str, request_bytes: int, response_bytes: int) -> None:
-        """Observe the body sizes of one request; any thread."""
-        self.families.rest_request_size.labels(method, host).observe(request_bytes)
-        self.families.rest_response_size.labels(method, host).observe(response_bytes)
+        Args:
+            method: in capitals.
+            host: with port.
+            code: HTTP status, or ``<error>`` when there was no answer.
+            duration_s: from sending to the end of the answer (of a stream: to its beginning).
+            waited_s: how long our own rate limit held it back.
+            sent_bytes: body of the request.
+            received_bytes: body of the answer; None if there was none to the end (errors, streams).
+        """
+        families = self.families
+        families.rest_requests.labels(code, method, host).inc()
+        families.rest_duration.labels(method, host).observe(duration_s)
+        families.rest_limiter.labels(method, host).observe(waited_s)
+        families.rest_request_size.labels(method, host).observe(sent_bytes)
+        if received_bytes is not None:
+            families.rest_response_size.labels(method, host).observe(received_bytes)
 
     def rest_retry(self, code: str, method: str, host: str) -> None:
         """Count a request that is sent again; any thread."""
         self.families.rest_retries.labels(code, method, host).inc()
-
-    def rest_limited(self, method: str, host: str, duration_s: float) -> None:
-        """Observe how long the client's own rate limit held a request back; any thread."""
-        self.families.rest_limiter.labels(method, host).observe(duration_s)
 
     def event_posted(self, verb: str) -> None:
         """Count an event written: ``create`` or ``patch``; any thread."""
@@ -307,6 +342,22 @@ class Metrics:
         for name, read in (("nodes", nodes), ("pods", pods), ("assumed_pods", assumed)):
             self.gauge_callback(self.families.cache_size.labels(name).set, read)
 
+    def in_flight(self, operation: str, read: Callable[[], int]) -> None:
+        """Show at each scrape how many operations of a kind are under way (``scheduler_goroutines``).
+
+        # differs: only what really runs beside the decisions is shown, ``binding``. kube-scheduler also counts the
+        # workers of its parallel loops (Filter, Score …), which do not exist here.
+        """
+        self.gauge_callback(self.families.goroutines.labels(operation).set, read)
+
+    def certificate_expiry(self, certificate: str, read: Callable[[], float | None]) -> None:
+        """Show at each scrape when a certificate in use (``serving``, ``client``) expires; None: there is none."""
+        self._optional_callback(lambda: self.families.certificate_expiry.labels(certificate), read)
+
+    def memory_limit(self, read: Callable[[], float | None]) -> None:
+        """Show at each scrape how much memory this process may use; None: there is no limit."""
+        self._optional_callback(self.families.memory_limit.labels, read)
+
     def inbox_depth(self, read: Callable[[], int]) -> None:
         """Show at each scrape how many inputs wait."""
         self.gauge_callback(self.families.inbox_depth.labels().set, read)
@@ -325,6 +376,14 @@ class Metrics:
 
         def refresh() -> None:
             recorder.value = read()
+
+        self.registry.on_scrape(refresh)
+
+    def _optional_callback(self, gauge: Callable[[], GaugeRecorder], read: Callable[[], float | None]) -> None:
+        def refresh() -> None:
+            value = read()
+            if value is not None:
+                gauge().set(value)
 
         self.registry.on_scrape(refresh)
 

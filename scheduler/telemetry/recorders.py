@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
@@ -39,6 +39,9 @@ OVERFLOW = "other"
 UNEXPECTED = "unexpected"
 Stability = Literal["STABLE", "BETA", "ALPHA"]
 _MAX_CHILDREN = 1_000
+
+
+def _ignore() -> None: ...
 
 
 def exponential_buckets(start: float, factor: float, count: int) -> tuple[float, ...]:
@@ -163,6 +166,7 @@ class Description:
         buckets: upper bounds of a histogram, without +Inf.
         shared: more than one thread writes to the same child.
         max_children: bound on the number of label combinations.
+        optional: without labels: absent until the first value, instead of 0 from the start.
     """
 
     name: str
@@ -172,6 +176,7 @@ class Description:
     buckets: tuple[float, ...] = ()
     shared: bool = False
     max_children: int = _MAX_CHILDREN
+    optional: bool = False
 
 
 R = TypeVar("R", CounterRecorder, GaugeRecorder, HistogramRecorder)
@@ -186,7 +191,8 @@ class Family(Generic[R]):
         self.description = description
         self.by_labels: dict[tuple[str, ...], R] = {}
         self._allowed: dict[int, frozenset[str]] = {}
-        if not description.labels:
+        self._on_unexpected: Callable[[], None] = _ignore
+        if not description.labels and not description.optional:
             self.labels()
 
     def labels(self, *values: str) -> R:
@@ -200,23 +206,32 @@ class Family(Generic[R]):
             msg = f"metric {self.description.name} takes the labels {names}, got {values}"
             raise ValueError(msg)
         if self._allowed:
-            values = tuple(value if self._is_allowed(i, value) else UNEXPECTED for i, value in enumerate(values))
+            values = tuple(self._admit(i, value) for i, value in enumerate(values))
         if values not in self.by_labels and len(self.by_labels) >= self.description.max_children:
             values = (OVERFLOW,) * len(names)
         # setdefault keeps the first child when two threads of a shared family meet here.
         return self.by_labels.setdefault(values, self._make())
 
-    def _is_allowed(self, index: int, value: str) -> bool:
+    def _admit(self, index: int, value: str) -> str:
         allowed = self._allowed.get(index)
-        return allowed is None or value in allowed
+        if allowed is None or value in allowed:
+            return value
+        self._on_unexpected()
+        return UNEXPECTED
 
-    def allow_only(self, label: str, values: frozenset[str]) -> None:
+    def allow_only(self, label: str, values: frozenset[str], on_unexpected: Callable[[], None] | None = None) -> None:
         """Book all other values of a label as ``unexpected`` (``--allow-metric-labels``); before the first use.
+
+        Args:
+            label: one of the family's.
+            values: the allowed ones.
+            on_unexpected: is called each time another one comes; any thread.
 
         Raises:
             ValueError: there is no such label.
         """
         self._allowed[self.description.labels.index(label)] = values
+        self._on_unexpected = on_unexpected or _ignore
 
     def _make(self) -> R:
         raise NotImplementedError

@@ -54,6 +54,7 @@ class Books:
         self.events[event] += delta
 
     def pre_enqueue_duration(self, profile, duration_s): ...
+    def plugin_duration(self, point, plugin, status, duration_s): ...
 
 
 class SchedulingGates:

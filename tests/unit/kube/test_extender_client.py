@@ -57,14 +57,14 @@ def test_failures(server, name, options, text):
 
 
 def test_left_alone(server):
-    """Three slow failures in a row; afterwards nothing is sent until the pause is over."""
-    now_s = [100.0]
+    """Three slow failures in a row; afterwards nothing is sent until the pause is over. Each call is counted."""
+    now_s, ended = [100.0], []
 
     def later():
         now_s[0] += 1.0  # every look at the clock finds it a second on, so each call lasts one
         return now_s[0]
 
-    made = client(server, monotonic=later)
+    made = client(server, monotonic=later, observe=lambda *words: ended.append(words))
     server.behave("hangs up")
     for _ in range(3):
         with pytest.raises(ExtenderError, match="Post"):
@@ -76,6 +76,8 @@ def test_left_alone(server):
     assert server.asked == []
     now_s[0] += 10.0
     assert ask(server, made)
+    results = ("failed", "failed", "failed", "skipped", "ok")
+    assert ended == [(server.url, "filter", result) for result in results]
 
 
 def test_certificate_of_another_name():

@@ -103,7 +103,7 @@ def test_request_carries_what_was_asked():
 
     async def go():
         async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}", "tok") as transport:
-            transport._observe = lambda *args: observed.append(args)
+            transport._observe = lambda *args, **more: observed.append((*args, more))
             return port, await transport.request(
                 "PATCH", "/a/b?c=d%20e", body=b"{}", content_type="application/x", timeout_s=TIMEOUT_S
             )
@@ -121,6 +121,7 @@ def test_request_carries_what_was_asked():
     assert response.body == b'{"kind": "Status"}'
     assert observed[0][:3] == ("PATCH", f"127.0.0.1:{port}", "201")
     assert 0.0 < observed[0][3] < TIMEOUT_S
+    assert observed[0][4] == {"waited_s": 0.0, "sent_bytes": 2, "received_bytes": len(response.body)}
 
 
 def test_failures_and_redirects_are_answers():
@@ -138,7 +139,7 @@ def test_failures_and_redirects_are_answers():
 
 async def failure_of(base, timeout_s=0.3, **kwargs):
     observed = []
-    async with connected_to(base, observe=lambda *args: observed.append(args[2]), **kwargs) as transport:
+    async with connected_to(base, observe=lambda *args, **more: observed.append(args[2]), **kwargs) as transport:
         with pytest.raises(TransportError) as caught:
             await transport.request("POST", "/x", body=b"{}", timeout_s=timeout_s)
     assert observed == ["<error>"]

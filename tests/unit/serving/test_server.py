@@ -8,6 +8,7 @@ import ssl
 from datetime import UTC, datetime
 
 import pytest
+from cryptography import x509
 
 from scheduler.kube.transport import Response
 from scheduler.serving.build import Serving
@@ -317,17 +318,18 @@ def test_certificate_files_are_reloaded_and_a_broken_pair_keeps_the_old(tmp_path
     async def script(site):
         first = await served_certificate(site)
         write_pair(tmp_path, client_authority.ca.issue_cert("localhost", "podium.example"))
-        site.serving._tls.reload()
+        site.serving.tls.reload()
         second = await served_certificate(site)
         (tmp_path / "tls.key").write_text("rubbish")
-        site.serving._tls.reload()
-        return first, second, await served_certificate(site)
+        site.serving.tls.reload()
+        return first, second, await served_certificate(site), site.serving.tls.expires_s
 
-    first, second, third = play(
+    first, second, third, expires_s = play(
         script, options=ServingOptions(cert_file=tmp_path / "tls.crt", key_file=tmp_path / "tls.key")
     )
     assert first != second
     assert second == third
+    assert expires_s == x509.load_der_x509_certificate(third).not_valid_after_utc.timestamp()
 
 
 @pytest.mark.parametrize(

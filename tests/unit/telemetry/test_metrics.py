@@ -55,20 +55,6 @@ UPSTREAM = {
     "scheduler_pod_scheduled_after_flush_total": ("counter", (), [], "ALPHA"),
     "scheduler_preemption_goroutines_duration_seconds": ("histogram", ("result",), exp(0.01, 2, 20), "ALPHA"),
     "scheduler_preemption_goroutines_execution_total": ("counter", ("result",), [], "ALPHA"),
-    "scheduler_batch_attempts_total": ("counter", ("profile", "result"), [], "ALPHA"),
-    "scheduler_batch_cache_flushed_total": ("counter", ("profile", "reason"), [], "ALPHA"),
-    "scheduler_get_node_hint_duration_seconds": ("histogram", ("hinted", "profile"), exp(0.00001, 2, 12), "ALPHA"),
-    "scheduler_store_schedule_results_duration_seconds": ("histogram", ("profile",), exp(0.00001, 2, 12), "ALPHA"),
-    "scheduler_resourceclaim_creates_total": ("counter", ("status",), [], "ALPHA"),
-    "scheduler_dra_bindingconditions_allocations_total": ("counter", ("profile", "driver", "status"), [], "ALPHA"),
-    "scheduler_dra_bindingconditions_wait_duration_seconds": (
-        "histogram",
-        ("profile", "driver", "status"),
-        exp(0.1, 2, 14),
-        "ALPHA",
-    ),
-    "scheduler_volume_binder_cache_requests_total": ("counter", ("operation",), [], "ALPHA"),
-    "scheduler_volume_scheduling_stage_error_total": ("counter", ("operation",), [], "ALPHA"),
     "leader_election_master_status": ("gauge", ("name",), [], "ALPHA"),
     "leader_election_slowpath_total": ("counter", ("name",), [], "ALPHA"),
     "rest_client_requests_total": ("counter", ("code", "method", "host"), [], "ALPHA"),
@@ -104,7 +90,14 @@ def test_only_upstreams_and_our_own_prefix_are_used(metrics):
     """Names under scheduler_ that upstream does not have would mislead; ours are podium_."""
     ours = {f.description.name for f in metrics.families.main} - set(UPSTREAM)
     foreign = {name for name in ours if not name.startswith(("podium_", "rest_client_"))}
-    assert foreign == {"kubernetes_build_info", "registered_metrics_total"}
+    assert foreign == {
+        "kubernetes_build_info",
+        "version_info",
+        "registered_metrics_total",
+        "disabled_metrics_total",
+        "hidden_metrics_total",
+        "cardinality_enforcement_unexpected_categorizations_total",
+    }
 
 
 def test_counters_end_in_total_and_names_are_unique(metrics):
@@ -194,18 +187,73 @@ CALLS = [
         id="evaluations are counted through a bound function",
     ),
     pytest.param(
-        lambda m: (m.operation_started("binding"), m.operation_started("binding"), m.operation_ended("binding")),
+        lambda m: m.in_flight("binding", lambda: 3),
         "scheduler_goroutines",
         {"operation": "binding"},
-        1,
+        3,
         id="operations in flight",
     ),
     pytest.param(
-        lambda m: m.rest_request("POST", "api:443", "201", 0.01),
+        lambda m: m.extender_call("http://e", "filter", "skipped"),
+        "podium_extender_calls_total",
+        {"extender": "http://e", "verb": "filter", "result": "skipped"},
+        1,
+        id="an extender is left alone",
+    ),
+    pytest.param(
+        lambda m: m.plugin_quarantined("p", "Gpu", is_quarantined=True),
+        "podium_plugin_quarantined",
+        {"profile": "p", "plugin": "Gpu"},
+        1,
+        id="a plugin is left out",
+    ),
+    pytest.param(
+        lambda m: m.certificate_expiry("serving", lambda: 1.5e9),
+        "podium_certificate_expiry_timestamp_seconds",
+        {"certificate": "serving"},
+        1.5e9,
+        id="a certificate expires",
+    ),
+    pytest.param(
+        lambda m: m.certificate_expiry("client", lambda: None),
+        "podium_certificate_expiry_timestamp_seconds",
+        {"certificate": "client"},
+        None,
+        id="there is no certificate",
+    ),
+    pytest.param(
+        lambda m: m.memory_limit(lambda: None), "podium_memory_limit_bytes", {}, None, id="memory is not limited"
+    ),
+    pytest.param(
+        lambda m: m.memory_limit(lambda: 2**29), "podium_memory_limit_bytes", {}, 2**29, id="memory is limited"
+    ),
+    pytest.param(
+        lambda m: m.rest_request("POST", "api:443", "201", 0.01, waited_s=0.3, sent_bytes=70, received_bytes=700),
         "rest_client_requests_total",
         {"code": "201", "method": "POST", "host": "api:443"},
         1,
         id="a request is counted",
+    ),
+    pytest.param(
+        lambda m: m.rest_request("POST", "api:443", "201", 0.01, waited_s=0.3, sent_bytes=70, received_bytes=700),
+        "rest_client_rate_limiter_duration_seconds_sum",
+        {"verb": "POST", "host": "api:443"},
+        0.3,
+        id="a request was held back",
+    ),
+    pytest.param(
+        lambda m: m.rest_request("POST", "api:443", "201", 0.01, waited_s=0.0, sent_bytes=70, received_bytes=700),
+        "rest_client_request_size_bytes_bucket",
+        {"verb": "POST", "host": "api:443", "le": "64"},
+        0,
+        id="a request has a size",
+    ),
+    pytest.param(
+        lambda m: m.rest_request("GET", "api:443", "<error>", 0.01, waited_s=0.0, sent_bytes=0, received_bytes=None),
+        "rest_client_response_size_bytes_count",
+        {"verb": "GET", "host": "api:443"},
+        None,
+        id="without an answer there is no size",
     ),
     pytest.param(
         lambda m: m.leader_status("kube-scheduler", is_leader=True),
@@ -254,6 +302,8 @@ def test_health_checks_go_to_slis_only(metrics):
 def test_build_and_process_are_described():
     text = Metrics(version="1.2.3").registry.render().decode()
     assert 'git_version="v1.2.3"' in text
+    assert 'version_info{binary="1.2.3",component="podium",emulation="1.36",min_compat="1.36"} 1' in text
+    assert "python_gc_collections_total" in text
     assert "process_resident_memory_bytes" in text
     assert 'registered_metrics_total{deprecated_version="",stability_level="STABLE"}' in text
 
@@ -302,4 +352,6 @@ def test_metrics_may_be_disabled_and_labels_restricted(metrics):
     metrics.pending("unschedulable", 3)
     assert value(metrics, "scheduler_pending_pods", {"queue": "unexpected"}) == 5
     assert value(metrics, "scheduler_pending_pods", {"queue": "active"}) == 1
+    assert value(metrics, "disabled_metrics_total", {}) == 2
+    assert value(metrics, "cardinality_enforcement_unexpected_categorizations_total", {}) == 2
     assert "scheduler_preemption_victims" not in metrics.registry.render().decode()

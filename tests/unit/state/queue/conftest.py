@@ -19,6 +19,7 @@ class RecordedMetrics:
         self.hints = []
         self.events = Counter()
         self.pre_enqueues = []
+        self.plugin_durations = []
 
     def incoming(self, queue, event):
         self.incoming_pods[queue, event] += 1
@@ -37,6 +38,9 @@ class RecordedMetrics:
 
     def pre_enqueue_duration(self, profile, duration_s):
         self.pre_enqueues.append((profile, duration_s))
+
+    def plugin_duration(self, point, plugin, status, duration_s):
+        self.plugin_durations.append((point, plugin, status))
 
     def non_zero(self, counter):
         return {key: value for key, value in counter.items() if value}

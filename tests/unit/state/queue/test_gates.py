@@ -107,3 +107,13 @@ def test_a_gating_plugin_that_is_gone_is_not_missed(metrics, make_gate, info):
     info.gating_plugin = "Gone"
     make(metrics, make_gate("A", shut=False)).run(info)
     assert not info.is_gated
+
+
+def test_every_tenth_run_times_each_plugin(metrics, make_gate, info):
+    """A tenth of the runs, as everywhere; the plugin that shuts the gate is the last that was asked."""
+    gates = make(metrics, make_gate("A", shut=False), make_gate("B"), make_gate("C"))
+    for _ in range(20):
+        info.gating_plugin = ""
+        gates.run(info)
+    expected = [("PreEnqueue", "A", "Success"), ("PreEnqueue", "B", "UnschedulableAndUnresolvable")]
+    assert metrics.plugin_durations == expected * 2
