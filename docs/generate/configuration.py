@@ -110,7 +110,8 @@ def _type(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return f"list of {_type(get_args(hint)[0])}"
     if get_origin(hint) is dict:
-        return "arguments by plugin name"
+        inner = get_args(hint)[1]
+        return "objects by name" if isinstance(inner, type) and issubclass(inner, Part) else "arguments by plugin name"
     if hasattr(hint, "__metadata__"):
         mark = hint.__metadata__[0]
         return mark.name if isinstance(mark, GoNumber) else str(mark)

@@ -318,6 +318,7 @@ class Core:
             run_blocking=self._around.run_blocking,
             has_extenders=bool(configuration.extenders),
             budget_s=options.plugin_budget_s,
+            faults_of=options.plugin_faults_of,
         )
 
     def _kinds_of_live_profiles(self, workshop: Workshop, services: EngineServices) -> set[type[KubeObject]]:

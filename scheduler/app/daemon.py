@@ -63,6 +63,7 @@ class Daemon:
             LeaseConfigError: the election's settings contradict one another.
         """
         self._completed = completed
+        _warn_of_strange_profiles(completed)
         self._credentials = credentials or _credentials(completed)
         self._metrics = Metrics(version=__version__)
         self._metrics.restrict(completed.metrics.disabled, completed.metrics.allowed_labels)
@@ -249,6 +250,12 @@ class Daemon:
         self._metrics.certificate_expiry("serving", lambda: serving.tls.expires_s)
         self.port = serving.server.port
         return serving
+
+
+def _warn_of_strange_profiles(completed: CompletedConfig) -> None:
+    known = {profile.scheduler_name for profile in completed.configuration.profiles}
+    for name in sorted(completed.options.profiles.keys() - known):
+        _log.warning("options are for a profile that the configuration does not have", profile=name)
 
 
 def _credentials(completed: CompletedConfig) -> Credentials:

@@ -144,7 +144,7 @@ def _converter(annotation: Any) -> _Convert:
     if origin is tuple:
         return _list(_converter(arguments[0]))
     if origin is dict:
-        return _string_map
+        return _map(_converter(arguments[1]))
     if annotation is int:
         return _number(int, _PLAIN_INT)
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
@@ -214,12 +214,15 @@ def _list(item: _Convert) -> _Convert:
     return convert
 
 
-def _string_map(value: Any, path: Path, problems: Problems) -> Any:
-    if not isinstance(value, Mapping):
-        problems.mismatch(path, value, "object")
-        return _ABSENT
-    items = {key: _string(entry, (*path, key), problems) for key, entry in value.items()}
-    return {key: entry for key, entry in items.items() if entry is not _ABSENT}
+def _map(item: _Convert) -> _Convert:
+    def convert(value: Any, path: Path, problems: Problems) -> Any:
+        if not isinstance(value, Mapping):
+            problems.mismatch(path, value, "object")
+            return _ABSENT
+        items = {key: item(entry, (*path, key), problems) for key, entry in value.items()}
+        return {key: entry for key, entry in items.items() if entry is not _ABSENT}
+
+    return convert
 
 
 def _kind(value: object) -> str:

@@ -16,7 +16,7 @@ from scheduler.framework.calls import Calls, failed
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.points import BIND, POST_BIND, PRE_BIND, PRE_BIND_PRE_FLIGHT
 
-__all__ = ["BindingPoints", "RunBlocking", "run_inline"]
+__all__ = ["BindingPoints", "RunBlocking", "is_async", "run_inline"]
 
 _PRE_FLIGHT_WORDING = 'running PreBindPreFlight "%s"'
 _WORDINGS = {PRE_BIND: 'running PreBind plugin "%s"', BIND: 'running Bind plugin "%s"'}
@@ -157,14 +157,14 @@ class BindingPoints:
             self._calls.metrics.plugin_duration(POST_BIND, name, "Success", self._calls.perf_counter() - started_s)
 
     async def _call(self, method: _Method, *args: Any) -> object:
-        if _is_async(method):
+        if is_async(method):
             return await cast("Awaitable[object]", method(*args))
         answer = await self._run_blocking(lambda: method(*args))
         # A plain function may hand back an awaitable, such as the result of Handle.bind.
         return await answer if inspect.isawaitable(answer) else answer
 
 
-def _is_async(method: _Method) -> bool:
+def is_async(method: _Method) -> bool:
     """Say whether the method may be called on the loop.
 
     So are ``async def`` methods, and plain ones that are declared to return an Awaitable.

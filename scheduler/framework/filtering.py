@@ -90,12 +90,12 @@ class FilterOutcome:
         guard = self._calls.guard
         answer = guard.call(plugin, FILTER, lambda: [(s, np.asarray(r, np.intp)) for s, r in verdicts.explain(rows)])
         if sum(len(some) for _, some in answer) != len(rows):
-            raise guard.nonsense(plugin, FILTER, answer, "each failing row exactly once")
+            raise guard.bad_answer(plugin, FILTER, answer, "each failing row exactly once")
         groups = []
         for raw, some in answer:
             status = guard.status(plugin, FILTER, raw)
             if status is None:
-                raise guard.nonsense(plugin, FILTER, raw, "a rejection of the failing rows")
+                raise guard.bad_answer(plugin, FILTER, raw, "a rejection of the failing rows")
             if not status.is_rejected:
                 return failed(_WORDING % plugin, plugin, status)
             groups.append((status.by(plugin), some))
@@ -162,6 +162,8 @@ class FilterPoint:
                 each = self._ask_each(entry, state, pod, nodes, rows)
                 if isinstance(each, Status):
                     return each
+                if entry.name in skipped:  # given up half-way by its shield
+                    continue
                 verdicts.append((entry.name, each, rows))
                 ok[rows] = each.ok
             num_ok = int(np.count_nonzero(ok))
@@ -174,7 +176,7 @@ class FilterPoint:
         guard = self._calls.guard
         answer: object = guard.call(entry.name, FILTER, entry.plugin.filter_all, state, pod, nodes)
         if not isinstance(answer, Verdicts) or not _is_bool_column(answer.ok, size):
-            raise guard.nonsense(entry.name, FILTER, answer, f"Verdicts with one bool for each of {size} nodes")
+            raise guard.bad_answer(entry.name, FILTER, answer, f"Verdicts with one bool for each of {size} nodes")
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(FILTER, entry.name, "Success", guard.last_s)
         return answer
@@ -185,7 +187,7 @@ class FilterPoint:
             status = self._calls.guard.status(name, FILTER, raw)
             if status is not None and not status.is_rejected:
                 return failed(_WORDING % name, name, status)
-        raise self._calls.guard.nonsense(name, FILTER, None, "an Error for a row that could not be judged")
+        raise self._calls.guard.bad_answer(name, FILTER, None, "an Error for a row that could not be judged")
 
     def _ask_each(
         self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, rows: NDArray[np.intp]

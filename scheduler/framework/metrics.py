@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-__all__ = ["FAULT_EXCEPTION", "FAULT_NONSENSE", "FAULT_OVERRUN", "FrameworkMetrics", "NullFrameworkMetrics"]
+__all__ = ["FAULT_BAD_ANSWER", "FAULT_EXCEPTION", "FAULT_OVERRUN", "FrameworkMetrics", "NullFrameworkMetrics"]
 
 FAULT_EXCEPTION = "exception"
-FAULT_NONSENSE = "nonsense"
+FAULT_BAD_ANSWER = "bad_answer"
 FAULT_OVERRUN = "overrun"
 
 
@@ -32,10 +32,13 @@ class FrameworkMetrics(Protocol):
         """Observe ``permit_wait_duration_seconds``."""
 
     def plugin_fault(self, plugin: str, point: str, kind: str) -> None:
-        """Count an exception, a nonsense answer or an overrun of a plugin."""
+        """Count an exception, a bad answer or an overrun of a plugin."""
 
     def plugin_info(self, plugin: str, distribution: str, version: str, api_version: int) -> None:
         """Say where a third-party plugin comes from."""
+
+    def plugin_quarantine(self, profile: str, plugin: str, is_out: Callable[[], bool]) -> None:
+        """Show from now on whether a third-party plugin is in quarantine; ``is_out`` may be asked by any thread."""
 
     def preemption_attempt(self) -> None:
         """Count ``preemption_attempts_total``."""
@@ -72,6 +75,9 @@ class NullFrameworkMetrics:
         """Ignore the fault."""
 
     def plugin_info(self, plugin: str, distribution: str, version: str, api_version: int) -> None:
+        """Ignore the plugin."""
+
+    def plugin_quarantine(self, profile: str, plugin: str, is_out: Callable[[], bool]) -> None:
         """Ignore the plugin."""
 
     def preemption_attempt(self) -> None:

@@ -64,10 +64,10 @@ class PostFilterPoint:
         guard = self._calls.guard
         answer: object = guard.call(name, POST_FILTER, plugin.post_filter, state, pod, statuses)
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise guard.nonsense(name, POST_FILTER, answer, "a pair (PostFilterResult or None, Status or None)")
+            raise guard.bad_answer(name, POST_FILTER, answer, "a pair (PostFilterResult or None, Status or None)")
         result = answer[0]
         if result is not None and not isinstance(result, PostFilterResult):
-            raise guard.nonsense(name, POST_FILTER, result, "a PostFilterResult or None")
+            raise guard.bad_answer(name, POST_FILTER, result, "a PostFilterResult or None")
         status = guard.status(name, POST_FILTER, answer[1])
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(POST_FILTER, name, code_name(status), guard.last_s)

@@ -95,10 +95,10 @@ class PreFilterPoint:
         guard = self._calls.guard
         answer: object = guard.call(name, PRE_FILTER, plugin.pre_filter, state, pod, nodes)
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise guard.nonsense(name, PRE_FILTER, answer, "a pair (PreFilterResult or None, Status or None)")
+            raise guard.bad_answer(name, PRE_FILTER, answer, "a pair (PreFilterResult or None, Status or None)")
         result, status = answer
         if result is not None and not isinstance(result, PreFilterResult):
-            raise guard.nonsense(name, PRE_FILTER, result, "a PreFilterResult or None")
+            raise guard.bad_answer(name, PRE_FILTER, result, "a PreFilterResult or None")
         if status is not None:
             status = guard.status(name, PRE_FILTER, status)
         if state.record_plugin_metrics:

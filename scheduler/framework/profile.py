@@ -13,14 +13,16 @@ from typing import Any, Protocol
 from scheduler.api import Handle, Plugin
 from scheduler.config.errors import ConfigError, Problem
 from scheduler.config.expand import ExpandedPlugins, expand
+from scheduler.config.options import PluginFaults
 from scheduler.config.types import Profile, SchedulerConfiguration
 from scheduler.framework.binding import RunBlocking, run_inline
 from scheduler.framework.guard import DEFAULT_BUDGET_S
-from scheduler.framework.metrics import FrameworkMetrics
+from scheduler.framework.metrics import FrameworkMetrics, NullFrameworkMetrics
 from scheduler.framework.plugin_args import ArgsError
 from scheduler.framework.points import takes_part_in
 from scheduler.framework.registry import Registry, RegistryError
 from scheduler.framework.runtime import Framework, PluginLife
+from scheduler.framework.shielded import Shields
 from scheduler.framework.waiting import WaitingPods
 
 __all__ = ["MakeHandle", "Workshop", "args_problem", "build_profiles"]
@@ -45,6 +47,7 @@ class Workshop:
     run_blocking: RunBlocking = run_inline
     has_extenders: bool = False
     budget_s: float = DEFAULT_BUDGET_S
+    faults_of: Callable[[str], PluginFaults] = lambda profile: PluginFaults()  # noqa: ARG005  alike for all
 
     def build(self, profile: Profile, make_handle: MakeHandle, root: str) -> Framework:
         """Make the plugins of one profile and its framework, which is yet to be started.
@@ -75,7 +78,12 @@ class Workshop:
             has_extenders=self.has_extenders,
             budget_s=self.budget_s,
             handles=list(handles.values()),
+            shields=self._shields(name, handles),
         )
+
+    def _shields(self, profile: str, handles: Mapping[str, OwnHandle]) -> Shields:
+        foreign = {name: handle for name, handle in handles.items() if not self.registry.is_in_tree(name)}
+        return Shields(profile, foreign, self.faults_of(profile), self.metrics or NullFrameworkMetrics())
 
     def _announce(self, plugins: Mapping[str, Plugin]) -> None:
         """Say of each third-party plugin in use where it comes from."""

@@ -112,10 +112,10 @@ class PermitPoint:
         guard = self._calls.guard
         answer: object = guard.call(name, PERMIT, plugin.permit, state, pod, node_name)
         if not isinstance(answer, tuple) or len(answer) != 2:
-            raise guard.nonsense(name, PERMIT, answer, "a pair (Status or None, seconds)")
+            raise guard.bad_answer(name, PERMIT, answer, "a pair (Status or None, seconds)")
         status, wait_s = guard.status(name, PERMIT, answer[0]), answer[1]
         if not isinstance(wait_s, int | float) or wait_s != wait_s:  # noqa: PLR0124  the test for NaN
-            raise guard.nonsense(name, PERMIT, wait_s, "a number of seconds")
+            raise guard.bad_answer(name, PERMIT, wait_s, "a number of seconds")
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(PERMIT, name, code_name(status), guard.last_s)
         return status, float(wait_s)

@@ -49,7 +49,7 @@ from scheduler.framework.waiting import PodOnHold, WaitingPods
 from scheduler.state.queue.profile import QueueProfile
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["ALL_EVENTS", "EXTENDER", "Framework", "PluginLife"]
+__all__ = ["ALL_EVENTS", "EXTENDER", "Framework", "PluginLife", "Shielding"]
 
 EXTENDER = "Extender"
 """Pseudo plugin that stands for all extenders in rejections and registrations."""
@@ -90,6 +90,10 @@ class PluginLife(Protocol):
         """End."""
 
 
+Shielding = Callable[[Mapping[str, Plugin], Guard], dict[str, Plugin]]
+"""``shields(plugins, guard)``: returns the plugins, those of third parties behind shields (``framework.shield``)."""
+
+
 class Framework:
     """One profile.
 
@@ -120,10 +124,10 @@ class Framework:
         has_extenders: bool = False,
         budget_s: float = DEFAULT_BUDGET_S,
         handles: Sequence[PluginLife] = (),
+        shields: Shielding | None = None,
     ) -> None:
         self.profile_name = profile_name
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
-        self.plugins = dict(plugins)
         self.points = {key: tuple(points.get(key, ())) for key in POINTS}
         self.waiting = waiting
         self._handles = tuple(handles)
@@ -131,9 +135,9 @@ class Framework:
         self.bindings = 0
         self._has_extenders = has_extenders
         measured = NullFrameworkMetrics() if metrics is None else metrics
-        self._calls = calls = Calls(
-            profile_name, Guard(measured, perf_counter, budget_s=budget_s), measured, perf_counter
-        )
+        guard = Guard(measured, perf_counter, budget_s=budget_s)
+        self.plugins = dict(plugins) if shields is None else shields(plugins, guard)
+        self._calls = calls = Calls(profile_name, guard, measured, perf_counter)
         self._pre_enqueue: list[PreEnqueuePlugin] = self._at("pre_enqueue")
         self._queue_sort: list[QueueSortPlugin] = self._at("queue_sort")
         self._pre_filter = PreFilterPoint(self._at("pre_filter"), calls)

@@ -156,6 +156,8 @@ class ScorePoint:
                 scores = self._ask(entry, state, pod, nodes)
             except PluginFault as fault:
                 return fault.status(_SCORE_WORDING)
+            if not entry.is_whole_cluster and entry.name in skipped:  # given up half-way by its shield
+                continue
             if entry.normalizes:
                 try:
                     scores = self._normalize(entry, state, pod, nodes, scores)
@@ -179,7 +181,7 @@ class ScorePoint:
             answer: object = guard.call(name, SCORE, entry.plugin.score_all, state, pod, nodes)
             scores = _as_column(answer, len(nodes))
             if scores is None:
-                raise guard.nonsense(name, SCORE, answer, f"one int64 for each of {len(nodes)} nodes")
+                raise guard.bad_answer(name, SCORE, answer, f"one int64 for each of {len(nodes)} nodes")
         else:
             scores = self._ask_each(entry, state, pod, nodes)
         if state.record_plugin_metrics:
@@ -195,7 +197,7 @@ class ScorePoint:
         answers = guard.call(entry.name, SCORE, ask)
         for answer in answers:
             if not isinstance(answer, int | np.integer) or not -(2**63) <= answer < 2**63:
-                raise guard.nonsense(entry.name, SCORE, answer, "an int that fits int64")
+                raise guard.bad_answer(entry.name, SCORE, answer, "an int that fits int64")
         return np.array(answers, np.int64)
 
     def _normalize(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, scores: IntColumn) -> IntColumn:
@@ -203,7 +205,7 @@ class ScorePoint:
         answer: object = guard.call(name, NORMALIZE, entry.plugin.normalize, state, pod, nodes, scores)
         normalized = _as_column(answer, len(nodes))
         if normalized is None:
-            raise guard.nonsense(name, NORMALIZE, answer, f"one int64 for each of {len(nodes)} nodes")
+            raise guard.bad_answer(name, NORMALIZE, answer, f"one int64 for each of {len(nodes)} nodes")
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(NORMALIZE, name, "Success", guard.last_s)
         return normalized

@@ -309,7 +309,7 @@ class Families:
         )
         self.plugin_faults: CounterFamily = self._counter(
             "podium_plugin_faults_total",
-            "Exceptions, nonsense answers and overruns of plugins, caught by the guard.",
+            "Exceptions, bad answers and overruns of plugins, caught by the guard.",
             "plugin",
             "extension_point",
             "kind",
@@ -328,7 +328,7 @@ class Families:
         )
         self.plugin_quarantined: GaugeFamily = self._gauge(
             "podium_plugin_quarantined",
-            "1 while a plugin of a profile is left out because of its faults, 0 after it has been taken back.",
+            "1 while a third-party plugin is not called because of its faults, else 0.",
             "profile",
             "plugin",
         )

@@ -97,6 +97,7 @@ class Metrics:
         self.slis = MetricsRegistry(families.slis)
         self.watches = WatchMetrics(families)
         self._allowed_labels: Mapping[str, str] = {}
+        self._quarantines: dict[tuple[str, str], Callable[[], bool]] = {}
         self.plugin_families = PluginFamilies(self._expose)
         self._points = families.extension_point_duration.labels
         self._plugins = families.plugin_duration.labels
@@ -237,16 +238,22 @@ class Metrics:
         self.families.permit_wait.labels(result).observe(duration_s)
 
     def plugin_fault(self, plugin: str, point: str, kind: str) -> None:
-        """Count an exception, a nonsense answer or an overrun; any thread."""
+        """Count an exception, a bad answer or an overrun; any thread."""
         self.families.plugin_faults.labels(plugin, point, kind).inc()
 
     def plugin_info(self, plugin: str, distribution: str, version: str, api_version: int) -> None:
         """Say where a third-party plugin comes from."""
         self.families.plugin_info.labels(plugin, distribution, version, str(api_version)).set(1)
 
-    def plugin_quarantined(self, profile: str, plugin: str, *, is_quarantined: bool) -> None:
-        """Say whether a plugin is left out of a profile because of its faults."""
-        self.families.plugin_quarantined.labels(profile, plugin).set(int(is_quarantined))
+    def plugin_quarantine(self, profile: str, plugin: str, is_out: Callable[[], bool]) -> None:
+        """Show at each scrape whether a third-party plugin is in quarantine; a new instance takes the old one's row."""
+        if not self._quarantines:
+            self.registry.on_scrape(self._show_quarantines)
+        self._quarantines[profile, plugin] = is_out
+
+    def _show_quarantines(self) -> None:
+        for labels, is_out in list(self._quarantines.items()):
+            self.families.plugin_quarantined.labels(*labels).set(int(is_out()))
 
     # --- binding, intake ---------------------------------------------------------------------------------------------
 

@@ -3,9 +3,33 @@
 import pytest
 
 from scheduler.config.errors import ConfigError
-from scheduler.config.options import LiveProfilesOptions, SchedulerOptions, load_options
+from scheduler.config.options import LiveProfilesOptions, PluginFaults, SchedulerOptions, load_options
 
 _HEADER = "apiVersion: podium.dev/v1alpha1\nkind: SchedulerOptions\n"
+
+
+def test_what_happens_to_faulty_plugins():
+    """For all profiles, and for one of them in its place."""
+    text = "pluginFaults: {policy: SkipPlugin}\nprofiles: {strict: {pluginFaults: {budgetMilliseconds: 200, quarantineAfter: 3, windowSeconds: 10, quarantineSeconds: 5}}, other: {}}\n"
+
+    options = load_options((_HEADER + text).encode())
+
+    assert options.plugin_faults_of("strict") == PluginFaults("FailPod", 200, 3, 10.0, 5.0)
+    assert options.plugin_faults_of("other") == options.plugin_faults_of("any") == PluginFaults("SkipPlugin")
+
+
+@pytest.mark.parametrize(
+    ("faults", "expected"),
+    [
+        pytest.param(PluginFaults("FailPod"), 0, id="one that fails pods has none"),
+        pytest.param(PluginFaults("SkipPlugin"), 10, id="one that skips plugins has"),
+        pytest.param(PluginFaults("SkipPlugin", quarantine_after=0), 0, id="unless it says no"),
+        pytest.param(PluginFaults("FailPod", quarantine_after=5), 5, id="or says when"),
+    ],
+)
+def test_quarantine_by_policy(faults, expected):
+    """After faults on how many pods."""
+    assert faults.pods_before_quarantine == expected
 
 
 def test_defaults():
@@ -32,6 +56,7 @@ def test_everything_set():
         pytest.param("bindConcurrency: x\n", ("bindConcurrency: cannot unmarshal string into a field of type int32",), id="wrong type"),
         pytest.param("bindConcurrency: 0\npluginBudgetSeconds: -1\nwatchStaleAfterSeconds: 0\n", ("pluginBudgetSeconds: Invalid value: -1: must be greater than zero", "bindConcurrency: Invalid value: 0: must be greater than zero", "watchStaleAfterSeconds: Invalid value: 0: must be greater than zero"), id="not positive"),
         pytest.param("liveProfiles: {resyncSeconds: 0, on: 1}\n", ('strict decoding error: unknown field "liveProfiles.true"', "liveProfiles.resyncSeconds: Invalid value: 0: must be greater than zero"), id="live profiles"),
+        pytest.param("profiles: {a: {pluginFaults: {policy: Ignore, budgetMilliseconds: 0, quarantineAfter: -1}}, b: {x: 1}}\n", ('strict decoding error: unknown field "profiles.b.x"', 'profiles.a.pluginFaults.policy: Unsupported value: "Ignore": supported values: "FailPod", "SkipPlugin"', "profiles.a.pluginFaults.budgetMilliseconds: Invalid value: 0: must be greater than zero", "profiles.a.pluginFaults.quarantineAfter: Invalid value: -1: must not be negative"), id="faults"),
         pytest.param("bindConcurrency: 1\nbindConcurrency: 2\n", ('strict decoding error: yaml: line 4: key "bindConcurrency" already set in map',), id="duplicate field"),
     ],
 )  # fmt: skip

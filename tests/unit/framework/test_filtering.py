@@ -316,4 +316,4 @@ def test_an_error_that_is_none_is_nonsense(framework_of, snapshot_of, metrics):
     answer = Verdicts(np.array([False]), lambda rows: [(NO, rows)], errors=np.array([True]))
     status = framework_of(filter=[Answers(answer)]).run_filter(CycleState(), WEB, snapshot_of("a"))
     assert status.code is Code.ERROR
-    assert metrics.faults == [("Odd", "Filter", "nonsense")]
+    assert metrics.faults == [("Odd", "Filter", "bad_answer")]

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.api import Code, Status
 from scheduler.framework.guard import Guard, PluginFault
-from scheduler.framework.metrics import FAULT_EXCEPTION, FAULT_NONSENSE, FAULT_OVERRUN
+from scheduler.framework.metrics import FAULT_BAD_ANSWER, FAULT_EXCEPTION, FAULT_OVERRUN
 
 
 class BrokenError(Exception):
@@ -79,7 +79,7 @@ def test_nonsense_answers_are_faults(metrics, answer, text):
     with pytest.raises(PluginFault) as caught:
         guard.status("Zones", "Filter", answer)
     assert text in str(caught.value)
-    assert metrics.faults == [("Zones", "Filter", FAULT_NONSENSE)]
+    assert metrics.faults == [("Zones", "Filter", FAULT_BAD_ANSWER)]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,35 @@ def test_nonsense_answers_are_faults(metrics, answer, text):
 def test_proper_answers_pass(metrics, answer, expected):
     """Success has one form afterwards: None."""
     assert Guard(metrics, lambda: 0.0).status("Zones", "Filter", answer) == expected
+
+
+def test_plugins_with_a_budget_of_their_own(metrics):
+    """A shorter one does not hold for others; who asked is told, and whether it was logged."""
+    times = iter([0.0, 0.2, 1.0, 1.2, 2.0, 2.2, 3.0, 3.2])
+    told = []
+    guard = Guard(metrics, lambda: next(times), budget_s=5.0)
+    guard.watch("Slow", 0.1, lambda point, seconds, is_told: told.append((point, round(seconds, 6), is_told)))
+    guard.call("Other", "Score", lambda: 42)
+    for _ in range(3):
+        guard.call("Slow", "Score", lambda: 42)
+    assert metrics.faults == [("Slow", "Score", FAULT_OVERRUN)] * 3
+    assert told == [("Score", 0.2, True), ("Score", 0.2, True), ("Score", 0.2, False)]
+
+
+def test_faults_that_are_booked_already_pass_through(metrics):
+    """The shield has counted them under the plugin's own name."""
+    fault = PluginFault("Mine", "Filter", "odd")
+    guard = Guard(metrics, lambda: 0.0)
+    with pytest.raises(PluginFault) as caught:
+        guard.call("", "Filter", raising(fault))
+    assert caught.value is fault
+
+    async def bind():
+        raise fault
+
+    with pytest.raises(PluginFault):
+        asyncio.run(guard.call_async("Mine", "Bind", bind))
+    assert metrics.faults == []
 
 
 def test_overruns_are_counted_and_answers_stand(metrics):

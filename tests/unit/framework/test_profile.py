@@ -20,6 +20,7 @@ class FakeHandle(NamedTuple):
     profile: str
     plugin: str
     told: list
+    clock = None
 
     def start(self):
         self.told.append(f"start {self.plugin}")

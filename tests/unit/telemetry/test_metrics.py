@@ -201,7 +201,7 @@ CALLS = [
         id="an extender is left alone",
     ),
     pytest.param(
-        lambda m: m.plugin_quarantined("p", "Gpu", is_quarantined=True),
+        lambda m: (m.plugin_quarantine("p", "Gpu", lambda: True), m.registry.refresh()),
         "podium_plugin_quarantined",
         {"profile": "p", "plugin": "Gpu"},
         1,
@@ -355,3 +355,20 @@ def test_metrics_may_be_disabled_and_labels_restricted(metrics):
     assert value(metrics, "disabled_metrics_total", {}) == 2
     assert value(metrics, "cardinality_enforcement_unexpected_categorizations_total", {}) == 2
     assert "scheduler_preemption_victims" not in metrics.registry.render().decode()
+
+
+def test_quarantine_is_read_at_each_scrape(metrics):
+    """A plugin comes back by the clock, without anything happening to it; a new instance takes the old one's row."""
+    out = {"old": True, "new": False}
+
+    def shown():
+        text = metrics.registry.render().decode()
+        return [line for line in text.splitlines() if line.startswith("podium_plugin_quarantined{")]
+
+    metrics.plugin_quarantine("green", "Carbon", lambda: out["old"])
+    assert shown() == ['podium_plugin_quarantined{plugin="Carbon",profile="green"} 1.0']
+    out["old"] = False
+    assert shown() == ['podium_plugin_quarantined{plugin="Carbon",profile="green"} 0.0']
+    out["new"] = True
+    metrics.plugin_quarantine("green", "Carbon", lambda: out["new"])
+    assert shown() == ['podium_plugin_quarantined{plugin="Carbon",profile="green"} 1.0']
