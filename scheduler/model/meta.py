@@ -130,7 +130,7 @@ class Condition(Value, frozen=True):
     observed_generation: Int64 = 0
 
 
-class LabelSelectorRequirement(Value, frozen=True):
+class LabelSelectorRequirement(Value, frozen=True, dict=True):
     """One ``matchExpressions`` entry: ``In NotIn Exists DoesNotExist``."""
 
     key: str = ""

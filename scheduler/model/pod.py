@@ -90,7 +90,7 @@ class Toleration(Value, frozen=True):
     toleration_seconds: Int64 | None = None
 
 
-class NodeSelectorRequirement(Value, frozen=True):
+class NodeSelectorRequirement(Value, frozen=True, dict=True):
     """One expression: ``In NotIn Exists DoesNotExist Gt Lt``."""
 
     key: str = ""
@@ -98,14 +98,14 @@ class NodeSelectorRequirement(Value, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class NodeSelectorTerm(Value, frozen=True):
+class NodeSelectorTerm(Value, frozen=True, dict=True):
     """Expressions and fields that must all hold; a term with neither matches nothing."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
-class NodeSelector(Value, frozen=True):
+class NodeSelector(Value, frozen=True, dict=True):
     """Terms of which one must hold."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
@@ -340,6 +340,12 @@ class Pod(KubeObject, frozen=True):
     def attachable_volumes(self) -> tuple[Volume, ...]:
         """Return the volumes that may take a node's places for volumes: claims, ephemeral ones and in-tree disks."""
         return tuple(volume for volume in self.spec.volumes if volume.is_attachable)
+
+    @cached_property
+    def claim_names(self) -> frozenset[str]:
+        """Return the claims that the pod's volumes name; those of generic ephemeral volumes are not named."""
+        sources = (volume.persistent_volume_claim for volume in self.spec.volumes)
+        return frozenset(source.claim_name for source in sources if source is not None)
 
     @property
     def has_affinity(self) -> bool:

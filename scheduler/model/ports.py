@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -36,20 +36,22 @@ def pod_host_ports(pod: Pod) -> tuple[HostPort, ...]:
     return tuple(dict.fromkeys(found)) if found else ()
 
 
-def ports_conflict(wanted: Iterable[HostPort], used: Collection[HostPort]) -> bool:
-    """Say whether one of ``wanted`` cannot be had beside ``used`` (best a set or dict: members are looked up).
+def ports_conflict(wanted: Collection[HostPort], used: Collection[HostPort]) -> bool:
+    """Say whether one of ``wanted`` cannot be had beside ``used``.
 
     Two ports collide if protocol and number are equal and the addresses are equal or one of them is 0.0.0.0.
     """
-    if not used:
+    if not wanted or not used:
         return False
-    return any(_conflicts(port, used) for port in wanted)
-
-
-def _conflicts(port: HostPort, used: Collection[HostPort]) -> bool:
-    if port.ip == ANY_IP:
-        return any(other.port == port.port and other.protocol == port.protocol for other in used)
-    return port in used or HostPort(ANY_IP, port.protocol, port.port) in used
+    few, many = (wanted, used) if len(wanted) <= len(used) else (used, wanted)
+    addresses: dict[tuple[str, int], set[str]] = {}
+    for port in few:
+        addresses.setdefault((port.protocol, port.port), set()).add(port.ip)
+    for port in many:
+        taken = addresses.get((port.protocol, port.port))
+        if taken is not None and (port.ip == ANY_IP or ANY_IP in taken or port.ip in taken):
+            return True
+    return False
 
 
 def _collect(container: Container, found: list[HostPort]) -> None:

@@ -4,8 +4,8 @@ A selector that cannot be understood (unknown operator, ``Gt`` of a word, …) m
 functions say what is wrong with it in upstream's words, for plugins that must answer with an error. Node selector
 terms are ORed, and a bad term does not keep the others from matching.
 
-Terms and expressions are compiled on first use and the result is kept, so that matching one term against thousands of
-nodes costs one dictionary look-up and one set look-up each.
+Terms and expressions are compiled on first use and the result is kept with them, so that matching one term against
+thousands of nodes costs one dictionary look-up and one set look-up each.
 
 Source: ``apimachinery/pkg/labels/selector.go``, ``pkg/apis/meta/v1/helpers.go``,
 ``component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go``.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scheduler.model.label_syntax import label_key_problems, label_value_problems
@@ -52,10 +52,13 @@ FIELD_NAME = "metadata.name"
 """The only field of a node that a node selector can name."""
 
 Labels = Mapping[str, str]
+TermsByLabel = dict[tuple[str, str | None] | None, list["NodeSelectorTerm"]]
 ValuePredicate = Callable[[str | None], bool]  # what a key's value must be; None: the key is missing
 
 _LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_NEED_KEY = frozenset({"Exists", "Gt", "Lt"})
+_FEW_TERMS = 8
 _INTEGER = re.compile(r"[+-]?0*([0-9]{1,19})")
 
 
@@ -89,12 +92,43 @@ def requirement_matches(requirement: LabelSelectorRequirement | NodeSelectorRequ
 
 def node_selector_matches(selector: NodeSelector, node: Node) -> bool:
     """Say whether one of the terms matches the node; without terms nothing matches."""
-    return any(node_selector_term_matches(term, node) for term in selector.node_selector_terms)
+    terms = selector.node_selector_terms
+    if len(terms) > _FEW_TERMS:
+        return any(node_selector_term_matches(term, node) for term in _candidate_terms(selector, node))
+    return any(node_selector_term_matches(term, node) for term in terms)
+
+
+def _candidate_terms(selector: NodeSelector, node: Node) -> Iterator[NodeSelectorTerm]:
+    """Yield the terms that may match the node: those that want a label it has, and those that want none."""
+    kept = selector.__dict__
+    if "by_label" not in kept:
+        kept["by_label"] = _by_wanted_label(selector.node_selector_terms)
+    by_label: TermsByLabel = kept["by_label"]
+    yield from by_label.get(None, ())
+    for key, value in node.metadata.labels.items():
+        yield from by_label.get((key, value), ())
+        yield from by_label.get((key, None), ())
+
+
+def _by_wanted_label(terms: Iterable[NodeSelectorTerm]) -> TermsByLabel:
+    """Put each term under label pairs, or else a key, one of which a node must have; under None if it needs none."""
+    by_label: TermsByLabel = {}
+    for term in terms:
+        places: Iterable[tuple[str, str | None] | None] = (None,)
+        for requirement in term.match_expressions:
+            if requirement.operator == "In":
+                places = [(requirement.key, value) for value in dict.fromkeys(requirement.values)]
+                break
+            if requirement.operator in _NEED_KEY:
+                places = ((requirement.key, None),)
+        for place in places:
+            by_label.setdefault(place, []).append(term)
+    return by_label
 
 
 def node_selector_term_matches(term: NodeSelectorTerm, node: Node) -> bool:
     """Say whether all expressions and fields of the term hold; an empty or a bad term matches nothing."""
-    compiled = _compile_term(term)
+    compiled = _compiled_term(term)
     if compiled is None:
         return False
     expressions, fields = compiled
@@ -108,7 +142,7 @@ def node_selector_term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 
 def node_selector_term_matches_labels(term: NodeSelectorTerm, labels: Labels) -> bool:
     """Say whether all expressions of the term hold for these labels, as of a node without a name: its fields hold."""
-    compiled = _compile_term(term)
+    compiled = _compiled_term(term)
     return compiled is not None and all(predicate(labels.get(key)) for key, predicate in compiled[0])
 
 
@@ -134,7 +168,7 @@ def validate_label_selector(selector: LabelSelector | None) -> str | None:
     for requirement in selector.match_expressions:
         if requirement.operator not in _LABEL_OPERATORS:
             return f"{_quote(requirement.operator)} is not a valid label selector operator"
-        problems = _requirement_problems("", requirement)
+        problems = _problems_of(requirement)
         if problems:
             return _aggregate(problems)
     return None
@@ -177,9 +211,18 @@ def parse_int64(text: str) -> int | None:
     return number if MIN_INT64 <= number <= MAX_INT64 else None
 
 
-@functools.lru_cache(maxsize=4096)
 def _predicate(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> ValuePredicate:
-    if requirement.operator not in _NODE_OPERATORS or _requirement_problems("", requirement):
+    # Kept with the value: a cache of any size is useless to somebody who goes round more requirements than it holds.
+    kept = requirement.__dict__
+    predicate: ValuePredicate | None = kept.get("predicate")
+    if predicate is None:
+        predicate = kept["predicate"] = _compile_requirement(requirement)
+    return predicate
+
+
+@functools.lru_cache(maxsize=4096)
+def _compile_requirement(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> ValuePredicate:
+    if requirement.operator not in _NODE_OPERATORS or _problems_of(requirement):
         return _never
     return _value_predicate(requirement.operator, requirement.values)
 
@@ -213,6 +256,14 @@ def _never(_value: str | None) -> bool:
 CompiledTerm = tuple[tuple[tuple[str, ValuePredicate], ...], tuple[tuple[str, ValuePredicate], ...]]
 
 
+def _compiled_term(term: NodeSelectorTerm) -> CompiledTerm | None:
+    kept = term.__dict__
+    if "compiled" not in kept:
+        kept["compiled"] = _compile_term(term)
+    compiled: CompiledTerm | None = kept["compiled"]
+    return compiled
+
+
 @functools.lru_cache(maxsize=4096)
 def _compile_term(term: NodeSelectorTerm) -> CompiledTerm | None:
     """Return (key, predicate) pairs for labels and for fields; None for a term that matches nothing."""
@@ -220,6 +271,14 @@ def _compile_term(term: NodeSelectorTerm) -> CompiledTerm | None:
         return None
     expressions = tuple((r.key, _value_predicate(r.operator, r.values)) for r in term.match_expressions)
     return expressions, tuple((r.key, _value_predicate(r.operator, r.values)) for r in term.match_fields)
+
+
+def _problems_of(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> list[str]:
+    kept = requirement.__dict__
+    if "problems" not in kept:
+        kept["problems"] = _requirement_problems("", requirement)
+    problems: list[str] = kept["problems"]
+    return problems
 
 
 def _requirement_problems(path: str, requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> list[str]:

@@ -180,11 +180,11 @@ def _after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> Queu
         return QueueingHint.QUEUE
     if old.namespace != pod.namespace:
         return QueueingHint.SKIP
-    if _has_conflict(_disks(pod), (old,)):
+    # What the deleted pod had is looked at first: most pods have neither disks nor claims.
+    freed = _disks(old)
+    if freed and any(_conflict(disk, other) for disk in _disks(pod) for other in freed):
         return QueueingHint.QUEUE
-    mine = {v.persistent_volume_claim.claim_name for v in pod.spec.volumes if v.persistent_volume_claim is not None}
-    sources = (volume.persistent_volume_claim for volume in old.spec.volumes)
-    shares = any(source is not None and source.claim_name in mine for source in sources)
+    shares = bool(old.claim_names) and not old.claim_names.isdisjoint(pod.claim_names)
     return QueueingHint.QUEUE if shares else QueueingHint.SKIP
 
 

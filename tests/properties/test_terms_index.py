@@ -14,6 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from scheduler.state.cache.cache import Cache
 from scheduler.state.cache.snapshot import Snapshot
 from scheduler.state.index.term_counts import DenseCounts, TermCounts
+from scheduler.state.index.term_questions import Visible
 from scheduler.testing.builders import absent, exists, in_, node, not_in, pod, selector
 
 NODES = ("n0", "n1", "n2")
@@ -31,8 +32,15 @@ SELECTORS = (
 )
 ASKING = [
     pod("p").in_ns(name).labels(labels).obj()
-    for name in (*NAMESPACES, "unknown")
-    for labels in ({}, {"app": "web"}, {"app": "db", "tier": "x"}, {"tier": "y"})
+    for name in (*NAMESPACES, "unknown", "unknown-too")
+    for labels in (
+        {},
+        {"app": "web"},
+        {"app": "db", "tier": "x"},
+        {"tier": "y"},
+        {"app": "1"},
+        {"app": "2", "pod": "2"},
+    )
 ]
 
 some_node = st.sampled_from(NODES)
@@ -157,7 +165,7 @@ class TermsMachine(RuleBasedStateMachine):
             assert as_dict(table) == self._expected(repelling=repelling)
             assert bool(table._buckets._by_namespace) is bool(len(table)), "no empty buckets stay behind"
             assert len(table._buckets._places) == len(table)
-            assert bool(table._visible._of_pods) is any(keys_of(each.term.selector) for each in table)
+            assert seen_by(table._visible) == seen_by(visible_of(each.term for each in table))
 
     def _expected(self, *, repelling):
         """(term, weight) -> value -> count, from the model alone."""
@@ -170,6 +178,18 @@ class TermsMachine(RuleBasedStateMachine):
                 if term.topology_key in labels and term.selector is not None:
                     expected.setdefault((term, weight), Counter())[labels[term.topology_key]] += 1
         return expected
+
+
+def visible_of(terms):
+    visible = Visible()
+    for each in terms:
+        visible.add(each)
+    return visible
+
+
+def seen_by(visible):
+    pods, namespaces = visible._labels, visible._namespace_labels
+    return visible._namespaces, pods._keys, pods._pairs, namespaces._keys, namespaces._pairs
 
 
 def carried_by(made, *, repelling):

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scheduler.api import BoolColumn, NodesView, NodeView, Pod, StateKey, Status, TermCounts, Verdicts
 from scheduler.model.affinity import AffinityTerm
 from scheduler.plugins.inter_pod_affinity.domains import TopologyCounts, count_by_code
-from scheduler.plugins.inter_pod_affinity.terms import Namespaces, Question, conjunction, matches_all, question
+from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
+from scheduler.plugins.inter_pod_affinity.terms import Question, conjunction, matches_all, question
 
 __all__ = [
     "FILTER_STATE",

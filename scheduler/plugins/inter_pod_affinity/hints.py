@@ -1,68 +1,140 @@
 """Hints: after which events a pod that InterPodAffinity rejected is worth a retry (spec §2.7).
 
+A hint is asked for each waiting pod at each event, so what it costs must not depend on how many terms the pod has:
+what the terms say of a pod is kept by what they can tell apart, and nodes are compared by the topology keys.
+
 differs: a term with a namespace selector is judged by the namespaces that it selects, as it is in Filter. Upstream asks
 the selector about no labels here, so such a pod sleeps through the event that it waits for until the next flush.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scheduler.api import Node, Pod, QueueingHint
-from scheduler.model.affinity import AffinityTerm
-from scheduler.plugins.inter_pod_affinity.terms import Namespaces, Question, matches_all, question
+from scheduler.model.affinity import AffinityTerm, PodAffinityTerms
+from scheduler.model.selectors import label_selector_matches
+from scheduler.model.visible_labels import SelectorSet
+from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
 
-__all__ = ["after_node_change", "after_pod_change"]
+__all__ = ["Hints", "TermSet"]
 
-
-def after_pod_change(pod: Pod, old: object | None, new: object | None, namespaces: Namespaces) -> QueueingHint:
-    """Say whether a pod's coming, change of labels or going may help ``pod``."""
-    before, after = old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
-    if before is not None and after is not None and after.uid == pod.uid:
-        return QueueingHint.QUEUE  # its own labels changed: another pod's anti-affinity may no longer select it
-    others = [other for other in (before, after) if other is not None]
-    if not others or pod.affinity_terms.problem is not None:
-        return QueueingHint.QUEUE
-    if any(not (other.node_name or other.status.nominated_node_name) for other in others):
-        return QueueingHint.SKIP
-    near = _questions(pod.affinity_terms.required_affinity, namespaces)
-    apart = _questions(pod.affinity_terms.required_anti_affinity, namespaces)
-    if before is not None and after is not None:
-        came_near = not matches_all(near, before) and matches_all(near, after)
-        return _queue_if(came_near or (matches_all(apart, before) and not matches_all(apart, after)))
-    if after is not None:
-        return _queue_if(matches_all(near, after))
-    return _queue_if(any(matches_all(apart, gone) or _repelled(gone, pod, namespaces) for gone in others))
+_MAX_KEPT = 16_384
+_MAX_NAMESPACES = 64
 
 
-def _repelled(other: Pod, pod: Pod, namespaces: Namespaces) -> bool:
-    return matches_all(_questions(other.affinity_terms.required_anti_affinity, namespaces), pod)
+class TermSet:
+    """Required terms of one kind that a pod has, all of which are asked about other pods together.
+
+    Attributes:
+        keys: their topology keys.
+    """
+
+    __slots__ = ("_by_namespace", "_namespaces", "_terms", "_version", "keys")
+
+    def __init__(self, terms: Sequence[AffinityTerm], namespaces: Namespaces) -> None:
+        self.keys = frozenset(term.topology_key for term in terms)
+        self._terms = terms
+        self._namespaces = namespaces
+        self._version = -1
+        # namespace -> the selectors of all terms; None: not all terms mean it.
+        self._by_namespace: dict[str, SelectorSet | None] = {}
+
+    def select(self, pod: Pod) -> bool:
+        """Say whether all of the terms select ``pod``; parity: not if there are none."""
+        if not self._terms:
+            return False
+        selectors = self.selectors_in(pod.metadata.namespace)
+        return selectors is not None and len(selectors.matching(pod.metadata.labels)) == selectors.size
+
+    def selectors_in(self, namespace: str) -> SelectorSet | None:
+        """Return the selectors of all terms, or None if one of them does not mean the namespace."""
+        known = self._by_namespace
+        if self._version != self._namespaces.version or len(known) >= _MAX_NAMESPACES:
+            known.clear()
+            self._version = self._namespaces.version
+        if namespace not in known:
+            means_it = all(self._namespaces.means(term, namespace) for term in self._terms)
+            known[namespace] = SelectorSet(term.selector for term in self._terms) if means_it else None
+        return known[namespace]
 
 
-def _questions(terms: Sequence[AffinityTerm], namespaces: Namespaces) -> list[Question]:
-    return [question(term, namespaces) for term in terms]
+class _Waiting:
+    """The rules of one waiting pod."""
+
+    __slots__ = ("apart", "given", "near")
+
+    def __init__(self, given: PodAffinityTerms, namespaces: Namespaces) -> None:
+        self.given = given
+        self.near = TermSet(given.required_affinity, namespaces)
+        self.apart = TermSet(given.required_anti_affinity, namespaces)
 
 
-def after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    """Say whether a node's coming or its change of labels may help ``pod``."""
-    terms = pod.affinity_terms
-    if not isinstance(new, Node) or terms.problem is not None:
-        return QueueingHint.QUEUE
-    labels = new.metadata.labels
-    if not isinstance(old, Node):
-        # A node without the topology key always satisfies anti-affinity; what runs in its domain is not looked at here.
-        has_key = any(term.topology_key in labels for term in terms.required_affinity)
-        return _queue_if(has_key or bool(terms.required_anti_affinity))
-    before = old.metadata.labels
-    for term in terms.required_affinity:
-        key = term.topology_key
-        if key in labels and labels[key] != before.get(key):
+class Hints:
+    """The plugin's hints; what they found out about waiting pods is kept, for ``_MAX_KEPT`` pods at most."""
+
+    __slots__ = ("_namespaces", "_waiting")
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+        self._waiting: dict[str, _Waiting] = {}
+
+    def rules_of(self, pod: Pod) -> _Waiting:
+        """Return the rules of a waiting pod."""
+        uid, given = pod.metadata.uid, pod.affinity_terms
+        kept = self._waiting.get(uid)
+        if kept is None or kept.given is not given:
+            if len(self._waiting) >= _MAX_KEPT:
+                self._waiting.clear()
+            kept = self._waiting[uid] = _Waiting(given, self._namespaces)
+        return kept
+
+    def after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Say whether a pod's coming, change of labels or going may help ``pod``."""
+        before, after = old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None
+        if before is not None and after is not None and after.uid == pod.uid:
+            return QueueingHint.QUEUE  # its own labels changed: another pod's anti-affinity may no longer select it
+        if (before is None and after is None) or pod.affinity_terms.problem is not None:
             return QueueingHint.QUEUE
-    for term in terms.required_anti_affinity:
-        key = term.topology_key
-        if key in before and labels.get(key) != before[key]:
+        if (before is not None and not _has_node(before)) or (after is not None and not _has_node(after)):
+            return QueueingHint.SKIP
+        rules = self.rules_of(pod)
+        if after is None:
+            assert before is not None, "it was looked at above"
+            return _queue_if(rules.apart.select(before) or self._repelled(before, pod))
+        if before is None:
+            return _queue_if(rules.near.select(after))
+        came_near = not rules.near.select(before) and rules.near.select(after)
+        return _queue_if(came_near or (rules.apart.select(before) and not rules.apart.select(after)))
+
+    def _repelled(self, other: Pod, pod: Pod) -> bool:
+        """Say whether all anti-affinity terms of ``other`` select ``pod``."""
+        terms = other.affinity_terms.required_anti_affinity
+        labels, namespace = pod.metadata.labels, pod.metadata.namespace
+        return bool(terms) and all(
+            label_selector_matches(term.selector, labels) and self._namespaces.means(term, namespace) for term in terms
+        )
+
+    def after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        """Say whether a node's coming or its change of labels may help ``pod``."""
+        if not isinstance(new, Node) or pod.affinity_terms.problem is not None:
             return QueueingHint.QUEUE
-    return QueueingHint.SKIP
+        rules, labels = self.rules_of(pod), new.metadata.labels
+        if not isinstance(old, Node):
+            # A node without the topology key always satisfies anti-affinity; what runs in its domain is not looked at.
+            return _queue_if(bool(rules.apart.keys) or not rules.near.keys.isdisjoint(labels))
+        before = old.metadata.labels
+        has_come = _differs(labels, before, rules.near.keys)
+        return _queue_if(has_come or _differs(before, labels, rules.apart.keys))
+
+
+def _has_node(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def _differs(labels: Mapping[str, str], others: Mapping[str, str], keys: frozenset[str]) -> bool:
+    """Say whether one of ``labels`` under ``keys`` is another one, or missing, among ``others``."""
+    return bool(keys) and any(key in keys and others.get(key) != value for key, value in labels.items())
 
 
 def _queue_if(helps: bool) -> QueueingHint:

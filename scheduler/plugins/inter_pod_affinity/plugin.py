@@ -24,7 +24,6 @@ from scheduler.api import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
-    QueueingHint,
     ScorePlugin,
     Status,
     Verdicts,
@@ -33,7 +32,8 @@ from scheduler.config.args import InterPodAffinityArgs
 from scheduler.model.affinity import PodAffinityTerms
 from scheduler.model.meta import Namespace
 from scheduler.plugins.inter_pod_affinity.filtering import FILTER_STATE, judge, judge_all, prepare, update
-from scheduler.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
+from scheduler.plugins.inter_pod_affinity.hints import Hints
+from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
 from scheduler.plugins.inter_pod_affinity.scoring import (
     SCORE_STATE,
     prepare_scores,
@@ -41,7 +41,6 @@ from scheduler.plugins.inter_pod_affinity.scoring import (
     score_node,
     spread_out,
 )
-from scheduler.plugins.inter_pod_affinity.terms import Namespaces
 
 __all__ = ["MAX_TERMS", "NAME", "InterPodAffinity", "new", "too_many_terms"]
 
@@ -59,12 +58,13 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Filters by required and scores by preferred affinity and anti-affinity, of the pod and of those that run."""
 
     name: ClassVar[str] = NAME
-    __slots__ = ("_args", "_handle", "_namespaces")
+    __slots__ = ("_args", "_handle", "_hints", "_namespaces")
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
         self._namespaces = Namespaces(handle.lister(Namespace))
+        self._hints = Hints(self._namespaces)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:
         terms = pod.affinity_terms
@@ -125,12 +125,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         pod_changed = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
         node_changed = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return (
-            EventRegistration(ClusterEvent(EventResource.POD, pod_changed), self._after_pod_change),
-            EventRegistration(ClusterEvent(EventResource.NODE, node_changed), after_node_change),
+            EventRegistration(ClusterEvent(EventResource.POD, pod_changed), self._hints.after_pod_change),
+            EventRegistration(ClusterEvent(EventResource.NODE, node_changed), self._hints.after_node_change),
         )
-
-    def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        return after_pod_change(pod, old, new, self._namespaces)
 
 
 def _count(terms: PodAffinityTerms) -> int:

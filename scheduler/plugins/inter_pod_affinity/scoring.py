@@ -17,7 +17,8 @@ import numpy as np
 
 from scheduler.api import MAX_NODE_SCORE, CodedColumn, IntColumn, NodesView, NodeView, Pod, StateKey
 from scheduler.plugins.inter_pod_affinity.domains import count_by_code
-from scheduler.plugins.inter_pod_affinity.terms import Namespaces, question
+from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
+from scheduler.plugins.inter_pod_affinity.terms import question
 
 __all__ = ["SCORE_STATE", "DomainScores", "prepare_scores", "score_domains", "score_node", "spread_out"]
 

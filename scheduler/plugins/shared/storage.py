@@ -69,10 +69,7 @@ def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 def is_claim_of(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     """Say whether the pod names the claim itself; claims of generic ephemeral volumes do not count."""
-    return claim.namespace == pod.namespace and any(
-        volume.persistent_volume_claim is not None and volume.persistent_volume_claim.claim_name == claim.name
-        for volume in pod.spec.volumes
-    )
+    return claim.namespace == pod.namespace and claim.name in pod.claim_names
 
 
 def is_made_for(pod: Pod, claim: PersistentVolumeClaim) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +16,7 @@ from scheduler.api import Node, Pod
 from scheduler.model.meta import LabelSelector, LabelSelectorRequirement
 from scheduler.model.pod import TopologySpreadConstraint
 from scheduler.model.selectors import label_selector_matches, validate_label_selector
+from scheduler.model.visible_labels import SelectorSet
 
 __all__ = [
     "DO_NOT_SCHEDULE",
@@ -24,6 +26,7 @@ __all__ = [
     "ZONE",
     "Constraint",
     "ConstraintError",
+    "Constraints",
     "OwnConstraints",
     "has_all_keys",
     "is_empty",
@@ -85,9 +88,23 @@ class Constraint:
         return label_selector_matches(self.selector, labels)
 
 
+class Constraints(tuple[Constraint, ...]):  # noqa: SLOT001  derived facts are kept in its dictionary
+    """The constraints of one pod, and the questions that events put to all of them at once."""
+
+    @cached_property
+    def selectors(self) -> SelectorSet:
+        """Return the selectors of all constraints, in order."""
+        return SelectorSet(constraint.selector for constraint in self)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Return the topology keys."""
+        return frozenset(constraint.topology_key for constraint in self)
+
+
 def read_constraints(
     given: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str, *, use_label_keys: bool = True
-) -> tuple[Constraint, ...]:
+) -> Constraints:
     """Return the constraints with ``action`` of a pod with these labels.
 
     Args:
@@ -100,13 +117,13 @@ def read_constraints(
         ConstraintError: a selector is not valid.
     """
     wanted = (constraint for constraint in given if constraint.when_unsatisfiable == action)
-    return tuple(_read(constraint, labels, use_label_keys=use_label_keys) for constraint in wanted)
+    return Constraints(_read(constraint, labels, use_label_keys=use_label_keys) for constraint in wanted)
 
 
 class _Kept(NamedTuple):
     given: Sequence[TopologySpreadConstraint]
     labels: Mapping[str, str]
-    constraints: Sequence[Constraint]
+    constraints: Constraints
 
 
 class OwnConstraints:
@@ -121,7 +138,7 @@ class OwnConstraints:
         self._use_label_keys = use_label_keys
         self._kept: dict[tuple[str, str], _Kept] = {}
 
-    def of(self, pod: Pod, action: str) -> Sequence[Constraint]:
+    def of(self, pod: Pod, action: str) -> Constraints:
         """Return the pod's own constraints with ``action``.
 
         Raises:

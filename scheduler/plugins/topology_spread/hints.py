@@ -1,11 +1,13 @@
 """Hints: which changes may let a pod in that its hard constraints kept out.
 
+A hint is asked for each waiting pod at each event, so its cost must not depend on how many constraints the pod has.
+
 Source: ``isSchedulableAfterPodChange`` and ``isSchedulableAfterNodeChange`` in ``podtopologyspread/plugin.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from scheduler.api import (
     ActionType,
@@ -15,12 +17,13 @@ from scheduler.api import (
     Node,
     Pod,
     QueueingHint,
+    Taint,
 )
-from scheduler.plugins.topology_spread.constraints import Constraint, ConstraintError, has_all_keys
+from scheduler.plugins.topology_spread.constraints import ConstraintError, Constraints
 
 __all__ = ["registrations"]
 
-HardConstraints = Callable[[Pod], Sequence[Constraint]]
+HardConstraints = Callable[[Pod], Constraints]
 
 
 def registrations(constraints_of: HardConstraints) -> Sequence[EventRegistration]:
@@ -36,7 +39,7 @@ def registrations(constraints_of: HardConstraints) -> Sequence[EventRegistration
 
     def after_pod_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         before, after = _pods(old, new)
-        if not all(_takes_part(other, pod) for other in (before, after) if other is not None):
+        if (after is not None and not _takes_part(after, pod)) or (before is not None and not _takes_part(before, pod)):
             return QueueingHint.SKIP
         try:
             return _hint(_pod_matters(pod, before, after, constraints_of(pod)))
@@ -58,36 +61,41 @@ def _pods(old: object | None, new: object | None) -> tuple[Pod | None, Pod | Non
 
 def _takes_part(other: Pod, pod: Pod) -> bool:
     """Say whether ``other`` can be among the pods that the pod is spread with: it is the pod itself, or has a node."""
-    if other.uid == pod.uid:
+    if other.metadata.uid == pod.metadata.uid:
         return True
-    has_node = bool(other.node_name or other.status.nominated_node_name)
-    return has_node and other.namespace == pod.namespace
+    has_node = other.spec.node_name or other.status.nominated_node_name
+    return bool(has_node) and other.metadata.namespace == pod.metadata.namespace
 
 
-def _pod_matters(pod: Pod, old: Pod | None, new: Pod | None, constraints: Sequence[Constraint]) -> bool:
+def _pod_matters(pod: Pod, old: Pod | None, new: Pod | None, constraints: Constraints) -> bool:
     if old is None or new is None:
         changed = new or old
-        return changed is None or any(constraint.matches(changed.labels) for constraint in constraints)
+        return changed is None or bool(constraints.selectors.matching(changed.metadata.labels))
     tolerates_more = new.uid == pod.uid and new.spec.tolerations != old.spec.tolerations
     if tolerates_more and any(constraint.honors_taints for constraint in constraints):
         return True
-    return any(constraint.matches(old.labels) != constraint.matches(new.labels) for constraint in constraints)
+    return constraints.selectors.matching(old.labels) != constraints.selectors.matching(new.labels)
 
 
-def _node_matters(old: object | None, new: object | None, constraints: Sequence[Constraint]) -> bool:
-    before = old if isinstance(old, Node) else None
-    after = new if isinstance(new, Node) else None
-    counted_before = before is not None and has_all_keys(before, constraints)
-    counted_after = after is not None and has_all_keys(after, constraints)
+def _node_matters(old: object | None, new: object | None, constraints: Constraints) -> bool:
+    keys = constraints.keys
+    before = old.metadata.labels if isinstance(old, Node) else None
+    after = new.metadata.labels if isinstance(new, Node) else None
+    counted_before = before is not None and _has_all(before, keys)
+    counted_after = after is not None and _has_all(after, keys)
     if before is None and after is None:
         return True
     if before is None or after is None or counted_before != counted_after:
         return counted_before or counted_after
-    return counted_after and (before.spec.taints != after.spec.taints or _moved(before, after, constraints))
+    return counted_after and (_taints(old) != _taints(new) or any(before[key] != after[key] for key in keys))
 
 
-def _moved(old: Node, new: Node, constraints: Sequence[Constraint]) -> bool:
-    return any(old.labels.get(c.topology_key) != new.labels.get(c.topology_key) for c in constraints)
+def _has_all(labels: Mapping[str, str], keys: frozenset[str]) -> bool:
+    return len(keys) <= len(labels) and keys <= labels.keys()
+
+
+def _taints(node: object) -> Sequence[Taint]:
+    return node.spec.taints if isinstance(node, Node) else ()
 
 
 def _hint(matters: bool) -> QueueingHint:

@@ -28,8 +28,8 @@ from scheduler.plugins.topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     SYSTEM_DEFAULTS,
-    Constraint,
     ConstraintError,
+    Constraints,
     OwnConstraints,
     is_empty,
     read_constraints,
@@ -43,6 +43,7 @@ __all__ = ["NAME", "REASON_CONSTRAINTS", "REASON_MISSING_LABEL", "PodTopologySpr
 NAME = "PodTopologySpread"
 
 _SKIP = Status.skip()
+_NONE = Constraints()
 _KINDS = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
@@ -127,7 +128,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     # --- constraints ---
 
-    def _constraints(self, pod: Pod, action: str) -> Sequence[Constraint]:
+    def _constraints(self, pod: Pod, action: str) -> Constraints:
         own = bool(pod.spec.topology_spread_constraints)
         try:
             return self._own.of(pod, action) if own else self._default_constraints(pod, action)
@@ -135,14 +136,14 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             source = "obtaining pod's" if own else "setting default"
             raise ConstraintError(f"{source} {_KINDS[action]} topology spread constraints: {error}") from error
 
-    def _default_constraints(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
+    def _default_constraints(self, pod: Pod, action: str) -> Constraints:
         defaults = tuple(default for default in self._defaults if default.when_unsatisfiable == action)
         if not defaults or self._default_selector is None:
-            return ()
+            return _NONE
         selector = self._default_selector.of(pod)
         if is_empty(selector):
-            return ()
-        return tuple(constraint.selecting(selector) for constraint in read_constraints(defaults, {}, action))
+            return _NONE
+        return Constraints(constraint.selecting(selector) for constraint in read_constraints(defaults, {}, action))
 
 
 def new(args: object, handle: Handle) -> PodTopologySpread:

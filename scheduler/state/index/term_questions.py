@@ -1,9 +1,9 @@
 """Term questions: for a kind of pod, what do the terms that select it add up to, kept from one asking to the next.
 
-Pods that agree in all that the terms can see of them (namespace, and those labels whose keys some selector names) are
-one question. Its sums follow the log of changes, so asking again costs a step for each carrier that came or went since,
-whether one term selects the pod or thousands do. A question that is new, or was not asked for long, is counted from the
-terms that may select the pod. The questions asked last are kept, as long as their sums are not too large together.
+Pods that agree in all that the terms can tell apart (see ``model.visible_labels``) are one question. Its sums follow
+the log of changes, so asking again costs a step for each carrier that came or went since, whether one term selects the
+pod or thousands do. A question that is new, or was not asked for long, is counted from the terms that may select the
+pod. The questions asked last are kept, as long as their sums are not too large together.
 
 Invariant (tested): after any history an answer equals the one counted from scratch.
 """
@@ -11,21 +11,20 @@ Invariant (tested): after any history an answer equals the one counted from scra
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from scheduler.model.affinity import AffinityTerm
-from scheduler.model.meta import LabelSelector
+from scheduler.model.visible_labels import OTHER, Pairs, VisibleLabels
 from scheduler.state.index.carried import Carried
 from scheduler.state.index.term_buckets import TermBuckets
 from scheduler.state.index.term_counts import DenseCounts, TermCounts
 from scheduler.state.index.term_log import TermChange, TermLog
 
-__all__ = ["Asker", "TermQuestions", "VisibleKeys"]
+__all__ = ["Asker", "TermQuestions", "Visible"]
 
 Labels = Mapping[str, str]
-Pairs = tuple[tuple[str, str], ...]
 
 _MAX_QUESTIONS = 256
 _MAX_ENTRIES = 500_000
@@ -34,52 +33,46 @@ _CHEAP_BACKLOG = 64
 
 
 class Asker(NamedTuple):
-    """What terms can see of a pod: equal askers are selected by the same terms."""
+    """What terms can see of a pod: equal askers are selected by the same terms.
+
+    A namespace that no term names is ``OTHER``, as label values are.
+    """
 
     namespace: str
     labels: Pairs
     namespace_labels: Pairs
 
 
-class VisibleKeys:
-    """The label keys that the selectors of the terms name."""
+class Visible:
+    """What the terms of a table can tell apart."""
 
-    __slots__ = ("_of_namespaces", "_of_pods")
+    __slots__ = ("_labels", "_namespace_labels", "_namespaces")
 
     def __init__(self) -> None:
-        self._of_pods: Counter[str] = Counter()
-        self._of_namespaces: Counter[str] = Counter()
+        self._namespaces: Counter[str] = Counter()
+        self._labels = VisibleLabels()
+        self._namespace_labels = VisibleLabels()
 
     def add(self, term: AffinityTerm) -> None:
         """Take in a term."""
-        self._of_pods.update(_keys(term.selector))
-        self._of_namespaces.update(_keys(term.namespace_selector))
+        self._namespaces.update(term.namespaces)
+        self._labels.add(term.selector)
+        self._namespace_labels.add(term.namespace_selector)
 
     def remove(self, term: AffinityTerm) -> None:
         """Take out a term."""
-        for counter, selector in ((self._of_pods, term.selector), (self._of_namespaces, term.namespace_selector)):
-            for key in _keys(selector):
-                if counter[key] == 1:
-                    del counter[key]
-                else:
-                    counter[key] -= 1
+        for namespace in term.namespaces:
+            if self._namespaces[namespace] == 1:
+                del self._namespaces[namespace]
+            else:
+                self._namespaces[namespace] -= 1
+        self._labels.remove(term.selector)
+        self._namespace_labels.remove(term.namespace_selector)
 
     def asker(self, namespace: str, labels: Labels, namespace_labels: Labels) -> Asker:
         """Return what the terms can see."""
-        return Asker(namespace, _visible(labels, self._of_pods), _visible(namespace_labels, self._of_namespaces))
-
-
-def _keys(selector: LabelSelector | None) -> Iterator[str]:
-    if selector is not None:
-        yield from selector.match_labels
-        for requirement in selector.match_expressions:
-            yield requirement.key
-
-
-def _visible(labels: Labels, keys: Counter[str]) -> Pairs:
-    if not keys or not labels:
-        return ()
-    return tuple(sorted(pair for pair in labels.items() if pair[0] in keys))
+        seen = namespace if namespace in self._namespaces else OTHER
+        return Asker(seen, self._labels.of(labels), self._namespace_labels.of(namespace_labels))
 
 
 class _Question:

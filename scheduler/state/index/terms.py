@@ -24,7 +24,7 @@ from scheduler.state.index.carried import Carried
 from scheduler.state.index.term_buckets import TermBuckets
 from scheduler.state.index.term_counts import DenseCounts, TermCounts
 from scheduler.state.index.term_log import TermChange, TermLog
-from scheduler.state.index.term_questions import TermQuestions, VisibleKeys
+from scheduler.state.index.term_questions import TermQuestions, Visible
 
 __all__ = ["TermIndex", "TermTable"]
 
@@ -39,7 +39,7 @@ class TermTable:
     def __init__(self, dense: DenseCounts) -> None:
         self._carried: dict[tuple[AffinityTerm, int | None], Carried] = {}
         self._buckets = TermBuckets()
-        self._visible = VisibleKeys()
+        self._visible = Visible()
         self._log = TermLog()
         self._questions = TermQuestions(self._buckets, self._log, dense)
 
@@ -99,13 +99,11 @@ class TermIndex:
 
     def relabel(self, pods: Iterable[Pod], old: Labels | None, new: Labels | None) -> None:
         """Follow a change of the labels of the node that ``pods`` are on; None: the node does not exist."""
-        if old == new:
-            return
-        for pod in pods:
-            if old is not None:
-                self._count(pod, old, -1)
-            if new is not None:
-                self._count(pod, new, 1)
+        before, after = _only_changed(old or _NO_LABELS, new or _NO_LABELS)
+        if before or after:  # labels that are the same move no carrier
+            for pod in pods:
+                self._count(pod, before, -1)
+                self._count(pod, after, 1)
 
     def _count(self, pod: Pod, node_labels: Labels, delta: int) -> None:
         terms = pod.affinity_terms
@@ -123,3 +121,13 @@ def _count(table: TermTable, term: AffinityTerm, weight: int | None, node_labels
     value = node_labels.get(term.topology_key)
     if value is not None and term.selector is not None:
         table.count(term, weight, value, delta)
+
+
+def _only_changed(old: Labels, new: Labels) -> tuple[Labels, Labels]:
+    return (
+        {key: value for key, value in old.items() if new.get(key) != value},
+        {key: value for key, value in new.items() if old.get(key) != value},
+    )
+
+
+_NO_LABELS: Labels = {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scheduler.model.ports import HostPort, ports_conflict
 from scheduler.testing import pod
@@ -53,3 +55,22 @@ def test_a_pod_without_host_ports_needs_none() -> None:
 def test_conflicts(wanted: list[HostPort], used: list[HostPort], expected: bool) -> None:
     """Two ports collide if protocol and number agree and the addresses overlap."""
     assert ports_conflict(wanted, set(used)) is expected
+
+
+PORTS = st.lists(
+    st.builds(
+        HostPort, st.sampled_from((ANY, "1.1.1.1", "2.2.2.2")), st.sampled_from(("TCP", "UDP")), st.integers(1, 2)
+    ),
+    max_size=4,
+)
+
+
+@given(PORTS, PORTS)
+def test_collisions_are_found_whichever_side_has_more_ports(wanted, used) -> None:
+    """Every pair of ports is looked at, in effect."""
+    expected = any(
+        (a.protocol, a.port) == (b.protocol, b.port) and (a.ip == b.ip or ANY in (a.ip, b.ip))
+        for a in wanted
+        for b in used
+    )
+    assert ports_conflict(wanted, used) is expected

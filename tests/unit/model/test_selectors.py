@@ -6,9 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from scheduler.model.meta import LabelSelector
-from scheduler.model.pod import NodeSelector, NodeSelectorTerm
+from scheduler.model import selectors
+from scheduler.model.meta import LabelSelector, LabelSelectorRequirement
+from scheduler.model.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from scheduler.model.selectors import (
     label_selector_matches,
     node_selector_matches,
@@ -218,3 +221,34 @@ def test_problems_of_terms_are_told_as_upstream_does(term: NodeSelectorTerm, pro
 def test_int64_is_read_as_go_does(text: str, number: int | None) -> None:
     """strconv.ParseInt with base 10 and 64 bits."""
     assert parse_int64(text) == number
+
+
+REQUIREMENTS = st.builds(
+    NodeSelectorRequirement,
+    st.sampled_from(("zone", "rack")),
+    st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Bad")),
+    st.lists(st.sampled_from(("1", "2", "3")), max_size=2, unique=True).map(tuple),
+)
+TERMS = st.builds(
+    NodeSelectorTerm,
+    st.lists(REQUIREMENTS, max_size=2).map(tuple),
+    st.lists(st.just(NodeSelectorRequirement("metadata.name", "In", ("n",))), max_size=1).map(tuple),
+)
+
+
+@given(st.lists(TERMS, max_size=20), st.dictionaries(st.sampled_from(("zone", "rack")), st.sampled_from("123")))
+def test_many_terms_match_as_each_of_them_does(terms, labels) -> None:
+    """Looking only at the terms that a node's labels may satisfy misses none."""
+    selector, on = NodeSelector(tuple(terms)), node("n").labels(labels).obj()
+    assert node_selector_matches(selector, on) is any(node_selector_term_matches(term, on) for term in terms)
+
+
+def test_expressions_are_compiled_once_however_many_there_are(monkeypatch) -> None:
+    """More of them than any cache holds, gone round several times, are read once each."""
+    compiled = []
+    compile_one = selectors._compile_requirement
+    monkeypatch.setattr(selectors, "_compile_requirement", lambda r: compiled.append(r) or compile_one(r))
+    many = [LabelSelector({}, (LabelSelectorRequirement("a", "NotIn", (f"v{i}",)),)) for i in range(6_000)]
+    for _ in range(3):
+        assert all(selectors.label_selector_matches(each, {"a": "b"}) for each in many)
+    assert len(compiled) == len(many)
