@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from scheduler import __version__
@@ -29,6 +29,7 @@ def endpoints_of(
     *,
     is_leader: Callable[[], bool],
     is_stopping: Callable[[], bool],
+    notes: Callable[[], Sequence[str]] | None = None,
 ) -> Endpoints:
     """Return what the HTTPS server shows of this process."""
 
@@ -46,6 +47,8 @@ def endpoints_of(
     readyz.add("shutdown", lambda: "process is shutting down" if is_stopping() else None)
     readyz.add("sched-handler-sync", lambda: _handler_sync(scheduling))
     readyz.note(scheduling.watch_lines)
+    if notes is not None:
+        readyz.note(notes)
 
     async def resources() -> Rows:
         from scheduler.app.pod_resources import resource_rows  # noqa: PLC0415  only scrapes of this page need it

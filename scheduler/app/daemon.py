@@ -13,9 +13,8 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scheduler import __version__
 from scheduler.app.checks import endpoints_of
@@ -37,6 +36,9 @@ from scheduler.telemetry.logging import get_logger, lines_dropped
 from scheduler.telemetry.memory import memory_limit_bytes
 from scheduler.telemetry.metrics import Metrics
 
+if TYPE_CHECKING:
+    from scheduler.controllers.live_profiles import LiveProfiles
+
 __all__ = ["Daemon"]
 
 _log = get_logger(__name__)
@@ -45,6 +47,8 @@ DRAIN_S = 20.0
 _LOST_DRAIN_S = 4.0
 _END_S = 5.0
 _RELEASE_S = 5.0
+_LIVE_SYNC_S = 5.0
+"""For so long a new leader waits to see the live profiles before it decides without them."""
 
 
 class Daemon:
@@ -79,11 +83,13 @@ class Daemon:
         self._leading: asyncio.Task[None] | None = None
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._live: LiveProfiles | None = None
         self._lease = _lease_config(completed.configuration.leader_election)
+        self._registry = Registry.installed(IN_TREE)
         self.scheduling = SchedulingThread(
             completed,
             self._credentials,
-            Registry.installed(IN_TREE),
+            self._registry,
             self._metrics,
             may_write=self._may_write,
         )
@@ -124,11 +130,13 @@ class Daemon:
 
     async def _run(self, transport: Transport, stop: asyncio.Event) -> int:
         election = self._make_elector(transport)
+        self._live = self._make_live_profiles(transport)
         serving = await self._serve(transport)
         self.scheduling.start()
         if election is None or not self._completed.configuration.delay_cache_until_active:
             self.scheduling.watch()
         tasks = [asyncio.create_task(serving.run())] if serving is not None else []
+        tasks += [asyncio.create_task(self._live.run())] if self._live is not None else []
         try:
             return await self._until_the_end(election, stop)
         finally:
@@ -144,7 +152,7 @@ class Daemon:
         led: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         if election is None:
             self._metrics.leader_status(self._lease.name, is_leader=True)
-            await self._when_started(lambda: self.scheduling.lead(after_another=False))
+            await self._lead(after_another=False)
         else:
             led = asyncio.ensure_future(election.run())
         ends: list[asyncio.Future[Any]] = [asked, broken, led]
@@ -187,9 +195,26 @@ class Daemon:
         if ended.done() and not ended.cancelled():
             ended.exception()  # logged where it happened
 
-    async def _when_started(self, action: Callable[[], None]) -> None:
+    async def _lead(self, *, after_another: bool) -> None:
         await asyncio.to_thread(self.scheduling.started.wait)
-        action()
+        if self._live is not None:
+            await self._live.sync(_LIVE_SYNC_S)
+        self.scheduling.lead(after_another=after_another)
+
+    def _make_live_profiles(self, transport: Transport) -> LiveProfiles | None:
+        if not self._completed.options.live_profiles.enabled:
+            return None
+        from scheduler.app.live_profiles import live_profiles  # noqa: PLC0415  only where they are wanted
+
+        return live_profiles(
+            self._completed,
+            transport,
+            self.scheduling,
+            credentials=self._credentials,
+            registry=self._registry,
+            metrics=self._metrics,
+            may_write=self._may_write,
+        )
 
     def _client_certificate_expires_s(self) -> float | None:
         pem = self._credentials.tls().client_pem
@@ -222,7 +247,7 @@ class Daemon:
 
     def _started_leading(self) -> None:
         self.scheduling.watch()
-        leading = self._when_started(lambda: self.scheduling.lead(after_another=self._saw_another_leader))
+        leading = self._lead(after_another=self._saw_another_leader)
         self._leading = asyncio.get_running_loop().create_task(leading)
 
     # --- serving -----------------------------------------------------------------------------------------------------
@@ -240,6 +265,7 @@ class Daemon:
                 self._metrics,
                 is_leader=lambda: self.is_leading,
                 is_stopping=lambda: self._is_stopping,
+                notes=self._live.lines if self._live is not None else None,
             ),
             transport,
             token_ttl_s=flags["authentication-token-webhook-cache-ttl"],

@@ -12,7 +12,6 @@ it goes back to whatever profile has the name then. All of this runs on the sche
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, MutableMapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -21,28 +20,16 @@ from scheduler.config.errors import ConfigError
 from scheduler.config.types import Profile, SchedulerConfiguration
 from scheduler.cycle.failure import tell_unserved
 from scheduler.cycle.schedule_one import Scheduler
+from scheduler.framework.profile import Resolved
 from scheduler.framework.runtime import Framework
 from scheduler.model.meta import KubeObject
 from scheduler.model.pod import Pod
 from scheduler.state.changes import ASSIGNED_POD_DELETE
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["Resolved", "RunningProfiles"]
+__all__ = ["RunningProfiles"]
 
 _log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """A profile as it runs.
-
-    Attributes:
-        points: plugin names by extension point (snake case), in order; points without a plugin are left out.
-        weights: of the Score plugins.
-    """
-
-    points: dict[str, tuple[str, ...]]
-    weights: dict[str, int]
 
 
 class RunningProfiles:

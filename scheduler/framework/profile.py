@@ -25,7 +25,7 @@ from scheduler.framework.runtime import Framework, PluginLife
 from scheduler.framework.shielded import Shields
 from scheduler.framework.waiting import WaitingPods
 
-__all__ = ["MakeHandle", "Workshop", "args_problem", "build_profiles"]
+__all__ = ["MakeHandle", "Resolved", "Workshop", "args_problem", "build_profiles"]
 
 
 class OwnHandle(Handle, PluginLife, Protocol):
@@ -34,6 +34,19 @@ class OwnHandle(Handle, PluginLife, Protocol):
 
 MakeHandle = Callable[[str, str], OwnHandle]
 """``make_handle(profile_name, plugin_name)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The plugins of a profile as they run.
+
+    Attributes:
+        points: plugin names by extension point (snake case), in order; points without a plugin are left out.
+        weights: of the Score plugins.
+    """
+
+    points: Mapping[str, tuple[str, ...]]
+    weights: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,6 +99,7 @@ class Families:
         self._framework()
         self._generic()
         self._podium_pipeline()
+        self._podium_live_profiles()
         self._podium_watch()
         self._health()
 
@@ -370,6 +371,17 @@ class Families:
             "podium_memory_limit_bytes",
             "Memory that the control group of this process may use; absent without a limit.",
             optional=True,
+        )
+
+    def _podium_live_profiles(self) -> None:
+        self.live_profiles: GaugeFamily = self._gauge(
+            "podium_live_profiles", "SchedulerProfile objects, by what became of them.", "state"
+        )
+        self.live_profile_errors: CounterFamily = self._counter(
+            "podium_live_profile_errors_total",
+            "Failures in following the SchedulerProfile objects, by what failed.",
+            "operation",
+            shared=True,
         )
 
     def _podium_watch(self) -> None:

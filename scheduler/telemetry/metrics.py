@@ -255,6 +255,20 @@ class Metrics:
         for labels, is_out in list(self._quarantines.items()):
             self.families.plugin_quarantined.labels(*labels).set(int(is_out()))
 
+    def pods_scheduled(self, profile: str) -> float:
+        """Return the pods of a profile that got their node; begins again when the metrics are reset; any thread."""
+        child = self.families.schedule_attempts.by_labels.get((SCHEDULED, profile))
+        return child.value if child is not None else 0.0
+
+    def live_profiles(self, counts: Mapping[str, int]) -> None:
+        """Show how many SchedulerProfile objects are ``serving``, ``outdated`` or ``refused``; service thread."""
+        for state, count in counts.items():
+            self.families.live_profiles.labels(state).set(count)
+
+    def live_profile_error(self, operation: str) -> None:
+        """Count a failure in following them: ``list``, ``apply``, ``status`` or ``watch``; any thread."""
+        self.families.live_profile_errors.labels(operation).inc()
+
     # --- binding, intake ---------------------------------------------------------------------------------------------
 
     def bind_outcome(self, outcome: str) -> None:

@@ -181,6 +181,17 @@ RESOURCES: tuple[Resource, ...] = (
     _dra("resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True),
     _dra("resourceslices", "ResourceSlice"),
     _dra("deviceclasses", "DeviceClass"),
+    # A custom resource whose definition is always installed, and whose schema is not checked.
+    Resource(
+        "schedulerprofiles",
+        "SchedulerProfile",
+        "scheduling.podium.dev",
+        "v1alpha1",
+        short_names=("sprof",),
+        subresources=("status",),
+        has_generation=True,
+        unconditional_update=False,
+    ),
 )
 
 BY_PATH: dict[tuple[str, str, str], Resource] = {(r.group, r.version, r.plural): r for r in RESOURCES}

@@ -13,11 +13,11 @@ from scheduler.api import (
     ScorePlugin,
     Status,
 )
-from scheduler.app.profiles import Resolved
 from scheduler.config.errors import ConfigError
 from scheduler.config.gates import DEFAULT_GATES
 from scheduler.config.load import default_configuration, load_profile
 from scheduler.config.options import LiveProfilesOptions, SchedulerOptions
+from scheduler.framework.profile import Resolved
 from scheduler.model.kinds import KINDS
 from scheduler.testing.builders import node, pod
 from scheduler.testing.harness import Harness
