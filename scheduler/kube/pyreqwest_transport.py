@@ -29,7 +29,15 @@ from scheduler import __version__
 from scheduler.kube.credentials import Credentials, TlsMaterial
 from scheduler.kube.errors import ApiError, CredentialsError, TransportError, api_error
 from scheduler.kube.rate_limit import TokenBucket
-from scheduler.kube.rust_client import CONNECT_TIMEOUT_S, base_url, configured, error_text, was_refused, was_sent
+from scheduler.kube.rust_client import (
+    CONNECT_TIMEOUT_S,
+    base_url,
+    configured,
+    error_text,
+    heeding_cancel,
+    was_refused,
+    was_sent,
+)
 from scheduler.kube.transport import JSON, RequestObserver, Response
 from scheduler.telemetry.logging import get_logger
 
@@ -147,8 +155,8 @@ class PyreqwestTransport:
         builder = self._authorized(client.request(method, self._url(path))).timeout(_timedelta(timeout_s))
         if body is not None:
             builder = builder.header("Content-Type", content_type).body_bytes(body)
-        answer = await builder.build().send()
-        return Response(answer.status, answer.headers, (await answer.bytes()).to_bytes())
+        answer = await heeding_cancel(builder.build().send())
+        return Response(answer.status, answer.headers, (await heeding_cancel(answer.bytes())).to_bytes())
 
     async def _open(
         self, path: str, connect_timeout_s: float, waited_s: float = 0.0
@@ -159,7 +167,7 @@ class PyreqwestTransport:
         started_s, code = self._monotonic(), _NO_CODE
         try:
             async with asyncio.timeout(connect_timeout_s):
-                response = await request.__aenter__()
+                response = await heeding_cancel(request.__aenter__())
             code = str(response.status)
         except PyreqwestError as error:
             raise self._failed(error) from error
@@ -234,7 +242,7 @@ class _Chunks:
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._reader.read_chunk()
+            chunk = await heeding_cancel(self._reader.read_chunk())
         except PyreqwestError as error:
             raise _transport_error(error) from error
         if chunk is None:
@@ -250,7 +258,7 @@ async def _stream_refusal(response: RustResponse) -> ApiError:
     body = b""
     try:
         async with asyncio.timeout(_ERROR_BODY_TIMEOUT_S):
-            body = (await response.bytes()).to_bytes()
+            body = (await heeding_cancel(response.bytes())).to_bytes()
     except (PyreqwestError, TimeoutError):
         pass  # the status alone says no
     return api_error(response.status, response.headers, body)

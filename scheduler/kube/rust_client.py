@@ -6,13 +6,17 @@ What the library needs to be told, and what it gets wrong:
 * Its exception classes do not tell phases apart: a connection that closes **after** the request was sent is a
   ``ConnectError``, and a total time-out while the server is silent a ``ConnectTimeoutError``. Only the causes tell the
   truth ("client error (Connect)"), so ``was_sent`` reads those; in doubt, the request was sent.
+* A cancellation that comes in the very moment of an answer is swallowed, and the cancelled task goes on for ever;
+  ``heeding_cancel`` brings it back.
 * Connecting has its own, shorter time limit, so that a dead address is recognised as "not sent".
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
+from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -24,7 +28,16 @@ from scheduler.kube.credentials import TlsMaterial
 from scheduler.kube.errors import CredentialsError, cut
 from scheduler.kube.transport import JSON
 
-__all__ = ["CONNECT_TIMEOUT_S", "Resolve", "base_url", "configured", "error_text", "was_refused", "was_sent"]
+__all__ = [
+    "CONNECT_TIMEOUT_S",
+    "Resolve",
+    "base_url",
+    "configured",
+    "error_text",
+    "heeding_cancel",
+    "was_refused",
+    "was_sent",
+]
 
 CONNECT_TIMEOUT_S = 2.0
 
@@ -39,6 +52,7 @@ _SEE_ALSO = re.compile(r":? https?://docs\.rs/\S*")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 B = TypeVar("B", bound=BaseClientBuilder)
+T = TypeVar("T")
 
 
 def configured(builder: B, user_agent: str, tls: TlsMaterial, resolve: Resolve | None) -> B:
@@ -85,6 +99,22 @@ def base_url(server: str, server_name: str | None) -> tuple[str, Resolve | None]
     except OSError as error:
         raise CredentialsError(f"cannot resolve {url.hostname}: {error.strerror}") from error
     return f"{url.scheme}://{server_name}:{port}{url.path}", (server_name, str(address), port)
+
+
+async def heeding_cancel(answer: Awaitable[T]) -> T:
+    """Return the library's answer, unless the task was cancelled meanwhile.
+
+    Raises:
+        CancelledError: it was, even if the answer came just then.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "the library is awaited in tasks only"
+    cancelled_before = task.cancelling()
+    try:
+        return await answer
+    finally:
+        if task.cancelling() > cancelled_before:
+            raise asyncio.CancelledError
 
 
 def was_sent(error: PyreqwestError) -> bool:

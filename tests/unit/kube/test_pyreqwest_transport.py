@@ -146,6 +146,29 @@ async def failure_of(base, timeout_s=0.3, **kwargs):
     return caught.value
 
 
+def test_cancellation_is_never_lost():
+    """The library swallows one that comes in the moment of the answer (one in seven here); then the task lives on."""
+
+    async def answer(request):
+        return web.Response(text="ok")
+
+    async def scenario():
+        outcomes = []
+        async with serving(answer) as port, connected_to(f"http://127.0.0.1:{port}") as transport:
+            for i in range(200):
+                task = asyncio.create_task(transport.request("GET", "/", timeout_s=TIMEOUT_S))
+                await asyncio.sleep(i % 30 * 0.0001)
+                is_too_late = not task.cancel()
+                await asyncio.wait([task])
+                outcomes.append(is_too_late or task.cancelled())
+            await asyncio.sleep(0.2)  # the server notices connections that ended with their requests
+        return outcomes
+
+    outcomes = asyncio.run(scenario())
+
+    assert all(outcomes), f"{outcomes.count(False)} cancellations were lost"
+
+
 def test_refused_connection_was_not_sent():
     """Nothing listens."""
     error = asyncio.run(failure_of(f"http://127.0.0.1:{free_port()}"))
