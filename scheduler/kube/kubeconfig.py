@@ -92,7 +92,11 @@ def _from_plugin(path: Path, context: str, url: str, user: _Entry, cluster: _Ent
         raise CredentialsError(
             f"{user.where}: starting programs for credentials (exec, auth-provider) is not allowed; {advice}"
         )
-    from scheduler.kube.exec_credentials import ExecCredentials  # noqa: PLC0415  costs 0.6 s, wanted by few
+    try:
+        from scheduler.kube.exec_credentials import ExecCredentials  # noqa: PLC0415  costs 0.6 s, wanted by few
+    except ModuleNotFoundError as error:
+        advice = f"install the package kubernetes ({error}); the container image leaves it out"
+        raise CredentialsError(f"{user.where}: no way to start programs for credentials: {advice}") from error
 
     return ExecCredentials(
         str(path), context, url, ca=cluster.content("certificate-authority", "certificate-authority-data", path.parent)

@@ -1,4 +1,4 @@
-"""Fixtures only: helm and kustomize, built before the first test that renders."""
+"""Fixtures only: helm and kustomize, built before the first test that renders, and the image."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.chart.image import Image, build_image
 from tests.chart.renderers.build import RenderersUnavailableError, binary_dir
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """What the Dockerfile makes."""
+    return build_image(tmp_path_factory.mktemp("image"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -299,7 +299,7 @@ class ControlPlane:
 
     def apply_object(self, document: Mapping[str, Any], *, dry_run: bool = False) -> None:
         """Apply one object (server-side apply, forced); unknown fields are refused, by CRDs' schemas too."""
-        path = f"{self._object_path(document)}?fieldManager=podium-test&force=true&fieldValidation=Strict"
+        path = f"{self.object_path(document)}?fieldManager=podium-test&force=true&fieldValidation=Strict"
         path += "&dryRun=All" if dry_run else ""
         status, answer = self.request("PATCH", path, document, content_type="application/apply-patch+yaml")
         if status not in (200, 201):
@@ -310,7 +310,8 @@ class ControlPlane:
         if name is not None:
             self.apply_object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
-    def _object_path(self, document: Mapping[str, Any]) -> str:
+    def object_path(self, document: Mapping[str, Any]) -> str:
+        """Return where an object is (or would be) on the server."""
         version, kind = document["apiVersion"], document["kind"]
         root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
         status, listed = self.request("GET", root)
