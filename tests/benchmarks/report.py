@@ -40,8 +40,7 @@ HEAD = """\
 
 Made by `make bench-docs` from the files in `docs/performance`; do not edit outside the marked part. How the harness
 works, and how to run it, is in `tests/benchmarks`: `make bench-quick` takes some minutes, `make bench` about an hour,
-`make bench-core` needs no API server.
-"""
+`make bench-core` needs no API server."""
 SIDE_TEXT = """\
 ## Side by side on one machine
 
