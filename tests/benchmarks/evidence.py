@@ -78,10 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--docs", type=Path, default=report.DOCS, help="where the page is written")
     options = parser.parse_args(argv)
     path = options.output / "evidence.json"
-    earlier = Document.read(path) if options.resume and path.exists() else None
-    document = side_by_side.new_document(path)
-    if earlier is not None:
-        document.results, document.notes = earlier.results, earlier.notes
+    document = side_by_side.new_document(path, resume=options.resume)
     _take(options, document)
     print(f"\n{side_tables.report(document.results)}\n\n" + "\n".join(document.notes))
     report.write_docs(options.docs, [document])
@@ -94,7 +91,7 @@ def _take(options: argparse.Namespace, document: Document) -> None:
     document.notes.clear()
     for step in (step for step in STEPS if step.key in only):
         workload = step.workload(options.scale)
-        if _has(document, workload, step.runs):
+        if side_by_side.is_measured(document, workload, step.runs):
             continue
         estimate = max(step.minutes * min(options.scale, 1), 0.3)
         minutes = (perf_counter() - begin_s) / 60
@@ -104,12 +101,6 @@ def _take(options: argparse.Namespace, document: Document) -> None:
         side_by_side.measure(workload, step.runs, EVERYBODY, document, is_limited_too=step.key == "W1")
         print(f"  {(perf_counter() - begin_s) / 60:.1f} of {options.minutes:g} minutes", flush=True)
     document.save()
-
-
-def _has(document: Document, workload: Workload, runs: int) -> bool:
-    size = (workload.key, workload.nodes, workload.init, workload.pods)
-    mine = [r for r in document.results if (r["workload"], r["nodes"], r["init"], r["pods"]) == size]
-    return len([r for r in side_tables.valid(mine) if r["contestant"] == PODIUM]) >= runs
 
 
 if __name__ == "__main__":

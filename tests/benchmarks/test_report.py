@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.benchmarks import evidence, report, request_counts, side_tables, targets
+from tests.benchmarks import evidence, report, request_counts, side_by_side, side_tables, targets
 from tests.benchmarks.api import operation
 from tests.benchmarks.bind_watch import BindWatch, WatchBrokeError
 from tests.benchmarks.contestants import KUBE, KUBE_LIMITED, NULL, PODIUM
@@ -72,6 +72,19 @@ def test_invalid_runs_are_named_and_not_counted():
     text = side_tables.report([result(KUBE, 0, 100.0), result(PODIUM, 0, 300.0), broken])
 
     assert "INVALID: W1 podium run 1: 2 placements are wrong" in text
+
+
+def test_resuming_measures_what_is_missing_and_what_was_invalid(tmp_path):
+    """Two runs of W1 are there and one is void; one more of three is asked for."""
+    broken = {**result(PODIUM, 2, 0.0), "problem": "the scheduler ended"}
+    document(tmp_path, [result(PODIUM, 0, 300.0), result(PODIUM, 1, 300.0), broken])
+
+    resumed = side_by_side.new_document(tmp_path / "a.json", resume=True)
+
+    assert len(resumed.results) == 2
+    assert side_by_side.is_measured(resumed, BY_KEY["W1"], 2)
+    assert not side_by_side.is_measured(resumed, BY_KEY["W1"], 3)
+    assert not side_by_side.is_measured(resumed, BY_KEY["W1"].scaled(0.5), 2)
 
 
 # --- targets and page ------------------------------------------------------------------------------------------------
