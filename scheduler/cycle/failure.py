@@ -15,6 +15,7 @@ from scheduler.cycle.metrics import ERROR, UNSCHEDULABLE
 from scheduler.framework.diagnosis import FitError, NoNodesError
 from scheduler.framework.runtime import Framework
 from scheduler.model.meta import Condition
+from scheduler.model.pod import POD_SCHEDULED
 from scheduler.state.outbox import EmitEvent, PatchPodStatus
 from scheduler.telemetry.logging import get_logger
 
@@ -32,7 +33,6 @@ __all__ = [
     "tell_unserved",
 ]
 
-POD_SCHEDULED = "PodScheduled"
 REASON_UNSCHEDULABLE = "Unschedulable"
 REASON_ERROR = "SchedulerError"
 

@@ -18,6 +18,7 @@ from scheduler.model.timestamps import unix_s
 from scheduler.model.volumes import Volume
 
 __all__ = [
+    "POD_SCHEDULED",
     "Affinity",
     "Container",
     "ContainerPort",
@@ -45,6 +46,9 @@ __all__ = [
 
 QuantityText = str | int | float
 """A quantity as the wire has it; ``model.quantity`` gives it a meaning."""
+
+POD_SCHEDULED = "PodScheduled"
+"""The condition that says whether a pod has a node, and why not."""
 
 
 class ResourceRequirements(Value, frozen=True):
@@ -268,6 +272,24 @@ class PodStatus(Value, frozen=True):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
+    def is_alike(self, other: PodStatus) -> bool:
+        """Say whether two statuses differ in nothing but the nomination and the PodScheduled condition."""
+        return (
+            self.phase == other.phase
+            and self.start_time == other.start_time
+            and self.container_statuses == other.container_statuses
+            and self.init_container_statuses == other.init_container_statuses
+            and self.resources == other.resources
+            and self.allocated_resources == other.allocated_resources
+            and self.resource_claim_statuses == other.resource_claim_statuses
+            and self.extended_resource_claim_status == other.extended_resource_claim_status
+            and _without_pod_scheduled(self.conditions) == _without_pod_scheduled(other.conditions)
+        )
+
+
+def _without_pod_scheduled(conditions: tuple[Condition, ...]) -> list[Condition]:
+    return [condition for condition in conditions if condition.type != POD_SCHEDULED]
+
 
 class Pod(KubeObject, frozen=True):
     """A pod."""
@@ -366,6 +388,23 @@ class Pod(KubeObject, frozen=True):
             affinity is not None
             and affinity.pod_anti_affinity is not None
             and bool(affinity.pod_anti_affinity.required)
+        )
+
+    def takes_the_same_place_as(self, other: Pod) -> bool:
+        """Say whether two versions of a pod are alike in all that counts for other pods' places.
+
+        They may differ in what the API server notes about itself (resource version, generation), in the nomination,
+        which has no meaning once the pod has a node, and in the PodScheduled condition.
+        """
+        a, b = self.metadata, other.metadata
+        return (
+            self.spec == other.spec
+            and a.labels == b.labels
+            and a.annotations == b.annotations
+            and a.deletion_timestamp == b.deletion_timestamp
+            and a.owner_references == b.owner_references
+            and a.finalizers == b.finalizers
+            and self.status.is_alike(other.status)
         )
 
     def on_node(self, node_name: str) -> Pod:

@@ -329,16 +329,20 @@ class Cache:
             self._take_out(uid, known)
             self._place(uid, pod)
             return
-        # Most new versions are about status: they look the same to the indexes, which then have nothing to do.
         info = self._nodes[NodeName(pod.node_name)]
+        self._pods[uid] = pod
+        self._assumed.discard(uid)
+        if known.takes_the_same_place_as(pod):
+            # So it is each time the API server confirms a decision: no row and no verdict has to be made anew.
+            info.swap_pod(pod)
+            return
+        # Most new versions are about status: they look the same to the indexes, which then have nothing to do.
         info.remove_pod(known)
         info.add_pod(pod)
         self._matching.replace(known, pod)
         if info.has_node:
             self._terms.replace(known, pod, info.labels)
         self._nodes.move_to_end(info.name)
-        self._pods[uid] = pod
-        self._assumed.discard(uid)
 
     def _drop_if_empty(self, info: NodeInfo) -> None:
         if not info.has_node and info.num_pods == 0:

@@ -4,8 +4,9 @@ The sums are kept, not computed: adding or removing a pod touches only what that
 stored value subtracts when it leaves, so a changed pod is taken out as the old value and put in as the new one.
 
 Invariants: every sum equals the sum over ``pods``; resource names, ports and claims whose sum is zero have no entry;
-every change takes a new ``generation``. A *placeholder* has pods but no node: a pod was seen before its node, or the
-node went before its pods. Placeholders take part in no snapshot.
+every change takes a new ``generation``, except that a newer version of a pod that takes the same place may be put in
+for the earlier one. A *placeholder* has pods but no node: a pod was seen before its node, or the node went before its
+pods. Placeholders take part in no snapshot.
 """
 
 from __future__ import annotations
@@ -209,6 +210,21 @@ class NodeInfo:
             _release(self.pvc_ref_counts, claim)
         _release(self.priorities, known.priority)
         self.generation = next_generation()
+
+    def swap_pod(self, pod: Pod) -> None:
+        """Put ``pod`` in the place of its earlier version, which took the same place (``Pod.takes_the_same_place_as``).
+
+        Raises:
+            CacheError: no pod with this UID is on the node.
+        """
+        uid = pod.metadata.uid
+        if uid not in self._pods:
+            raise CacheError(f"pod {pod.key} ({uid}) is not on node {self.name}")
+        self._pods[uid] = pod
+        if uid in self._affinity:
+            self._affinity[uid] = pod
+        if uid in self._anti_affinity:
+            self._anti_affinity[uid] = pod
 
     def clone(self) -> NodeInfo:
         """Return a copy that can be changed freely, for dry runs; it has the generation of the original."""

@@ -57,6 +57,46 @@ def test_api_servers_version_confirms_an_assumed_pod():
     assert (cache.num_pods, cache.num_assumed) == (1, 0)
 
 
+def test_confirmation_that_changes_nothing_leaves_the_nodes_generation_alone():
+    """What was computed for the node stays true, and everyone sees the newer object."""
+    cache, snapshot = cache_with(N1), Snapshot()
+    repelling = WEB.pod_anti_affinity("kubernetes.io/hostname", {"app": "web"})
+    cache.assume_pod(repelling.obj())
+    cache.update_snapshot(snapshot)
+    before = cache.get_node("n1").generation
+    bound = repelling.resource_version(7).condition("PodScheduled", "True").obj()
+
+    cache.add_pod(bound)
+    cache.update_snapshot(snapshot)
+
+    info = cache.get_node("n1")
+    assert info.generation == before == snapshot.generations[0]
+    assert info.pod(bound.uid) is info.pods_with_affinity[0] is info.pods_with_required_anti_affinity[0] is bound
+    cache.remove_pod(bound)
+    assert (requested_cpu(cache, "n1"), info.num_pods, info.num_pods_with_affinity) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(WEB.label("app", "web"), id="label"),
+        pytest.param(WEB.requests(cpu="2"), id="requests"),
+        pytest.param(WEB.terminating(), id="deletion"),
+        pytest.param(WEB.condition("DisruptionTarget", "True"), id="another condition"),
+        pytest.param(WEB.phase("Running"), id="phase"),
+    ],
+)
+def test_version_that_changes_anything_that_counts_is_a_change_of_the_node(changed):
+    """Only the API server's own notes are not."""
+    cache = cache_with(N1)
+    cache.add_pod(WEB.obj())
+    before = cache.get_node("n1").generation
+
+    cache.update_pod(WEB.obj(), changed.resource_version(7).obj())
+
+    assert cache.get_node("n1").generation > before
+
+
 def test_pod_bound_elsewhere_is_where_the_api_server_says():
     """Assumed → Added on another node: the real one wins."""
     cache = cache_with(N1, N2)
