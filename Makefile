@@ -20,7 +20,7 @@ help:
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make release           wheel, sdist and SBOM, in dist"
 	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
-	@echo "make bench             the same with every workload, at most 75 minutes"
+	@echo "make bench             the same with every workload, about an hour"
 	@echo "make bench-core        the engine alone, without an API server, a quarter of an hour"
 	@echo "make bench-evidence    what docs/performance.md is made from, 35 minutes, and the page itself"
 
@@ -128,9 +128,9 @@ bench-steady: bench-tools
 bench-evidence: bench-tools
 	$(BIN)/python -m tests.benchmarks.evidence $(BENCH)
 
-# docs/performance.md anew from docs/performance/*.json; BENCH names result files to put there first
+# docs/performance.md from docs/performance/*.json and what lies in build/benchmarks
 bench-docs: bench-tools
-	$(BIN)/python -m tests.benchmarks.report $(BENCH) --docs
+	$(BIN)/python -m tests.benchmarks.report --docs
 
 # --- explaining and releasing it -------------------------------------------------------------------------------------
 

@@ -24,9 +24,9 @@ from scheduler.config.types import LeaderElection
 from scheduler.framework.registry import Registry
 from scheduler.kube.certificates import expires_s
 from scheduler.kube.credentials import Credentials
+from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.kubeconfig import load_credentials
 from scheduler.kube.lease import Ended, LeaderCallbacks, LeaderElector, LeaseConfig, OpenGate, WriteGate, make_identity
-from scheduler.kube.pyreqwest_transport import PyreqwestTransport
 from scheduler.kube.starting import PatientTransport
 from scheduler.kube.transport import Transport
 from scheduler.plugins import IN_TREE
@@ -122,7 +122,7 @@ class Daemon:
         """Live until ``stop`` is called or the lease is lost; returns the exit code."""
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        transport = PatientTransport(PyreqwestTransport(self._credentials, observe=self._metrics.rest_request))
+        transport = PatientTransport(HttpTransport(self._credentials, observe=self._metrics.rest_request))
         try:
             return await self._run(transport, self._stop)
         finally:

@@ -41,7 +41,7 @@ from scheduler.binding.status_writer import StatusWriter
 from scheduler.config.flags import CompletedConfig
 from scheduler.framework.registry import Registry
 from scheduler.kube.credentials import Credentials
-from scheduler.kube.pyreqwest_transport import PyreqwestTransport
+from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.rate_limit import TokenBucket
 from scheduler.kube.recorder import EventRecorder
 from scheduler.kube.reflector import Reflector, ReflectorSettings
@@ -364,7 +364,7 @@ class SchedulingThread:
         if connection.qps is not None and connection.qps > 0:
             burst = connection.burst or _DEFAULT_BURST
             limiter = TokenBucket(connection.qps, burst, monotonic=time.monotonic, sleep=asyncio.sleep)
-        inner = PyreqwestTransport(self._credentials, limiter=limiter, observe=self._metrics.rest_request)
+        inner = HttpTransport(self._credentials, limiter=limiter, observe=self._metrics.rest_request)
         return PatientTransport(inner)
 
     async def _watch_all(self, transport: Transport) -> None:

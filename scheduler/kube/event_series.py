@@ -19,7 +19,10 @@ import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 __all__ = [
     "FINISH_S",
@@ -48,9 +51,8 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _MAX_SUBDOMAIN = 253
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """Which object an event is about."""
+class Reference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Which object an event is about; encoded, it is the ``ObjectReference``."""
 
     kind: str = ""
     api_version: str = ""
@@ -59,21 +61,8 @@ class Reference:
     uid: str = ""
     resource_version: str = ""
 
-    def manifest(self) -> dict[str, str]:
-        """Return the ``ObjectReference``."""
-        fields = {
-            "kind": self.kind,
-            "apiVersion": self.api_version,
-            "namespace": self.namespace,
-            "name": self.name,
-            "uid": self.uid,
-            "resourceVersion": self.resource_version,
-        }
-        return {key: value for key, value in fields.items() if value}
 
-
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One event as it was emitted. Times are nanoseconds since the Unix epoch."""
 
     regarding: Reference
@@ -167,11 +156,16 @@ class SeriesBook:
 def micro_time(time_ns: int) -> str:
     """Return ``MicroTime``: RFC 3339 in UTC with six digits."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1_000:06d}Z"
+    return f"{_date_time(seconds)}.{rest // 1_000:06d}Z"
 
 
 def _second_time(time_ns: int) -> str:
-    return f"{datetime.fromtimestamp(time_ns // 1_000_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{_date_time(time_ns // 1_000_000_000)}Z"
+
+
+@lru_cache(maxsize=16)
+def _date_time(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def event_name(regarding_name: str, time_ns: int) -> str:
@@ -196,7 +190,7 @@ def _metadata(post: Post) -> dict[str, str]:
 
 
 def events_body(post: Post) -> dict[str, Any]:
-    """Return the object for ``events.k8s.io/v1``; with a series if it happened more than once."""
+    """Return the object for ``events.k8s.io/v1``, for msgspec to encode; with a series if it happened repeatedly."""
     event = post.event
     body: dict[str, Any] = {
         "apiVersion": "events.k8s.io/v1",
@@ -207,12 +201,12 @@ def events_body(post: Post) -> dict[str, Any]:
         "reportingInstance": event.instance[:_MAX_FIELD_CHARS],
         "action": event.action[:_MAX_FIELD_CHARS],
         "reason": event.reason[:_MAX_FIELD_CHARS],
-        "regarding": event.regarding.manifest(),
+        "regarding": event.regarding,
         "note": cut_note(event.note),
         "type": event.kind,
     }
     if event.related is not None:
-        body["related"] = event.related.manifest()
+        body["related"] = event.related
     if post.count > 1:
         body |= events_series(post)
     return body
@@ -231,7 +225,7 @@ def core_body(post: Post) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": _metadata(post),
-        "involvedObject": event.regarding.manifest(),
+        "involvedObject": event.regarding,
         "reason": event.reason,
         "message": cut_note(event.note),
         "source": {"component": event.controller, "host": host},

@@ -20,8 +20,8 @@ from pyreqwest.exceptions import PyreqwestError
 from scheduler.api.preemption import ExtenderError
 from scheduler.kube.credentials import TlsMaterial
 from scheduler.kube.errors import CredentialsError
+from scheduler.kube.http_transport import USER_AGENT
 from scheduler.kube.patience import Patience
-from scheduler.kube.pyreqwest_transport import USER_AGENT
 from scheduler.kube.rust_client import base_url, configured, error_text
 from scheduler.kube.transport import JSON
 from scheduler.telemetry.logging import get_logger

@@ -1,7 +1,7 @@
 """The event recorder: tells users through Kubernetes events what became of their pods, without costing binds anything.
 
-``emit`` only appends to a bounded queue; a worker builds the objects, folds equal ones into series
-(``event_series``) and posts them when nothing more urgent is waiting.
+``emit`` only appends to a bounded queue. From there events are folded into series (``event_series``) and posted: one at
+a time, and seldom, while something more urgent is waiting, and up to 16 at a time when nothing is.
 
 States of an event::
 
@@ -60,7 +60,8 @@ _TIMEOUT_S = 4.0
 _SWEEP_S = 60.0
 _YIELD_STEP_S = 0.005
 _YIELD_MAX_S = 0.25
-_WORKERS = 2
+_AT_ONCE = 16
+_FOLDED_PER_TURN = 50
 _GROUP_PATH = "/apis/events.k8s.io/v1"
 _CORE_PATH = "/api/v1"
 _log = get_logger(__name__)
@@ -103,7 +104,7 @@ class EventRecorder:
         hostname: for ``reportingInstance``.
         random: source of jitter.
         metrics: where to count.
-        is_busy: says that more urgent writes are waiting; a post then waits in steps of 5 ms, at most 0.25 s each, so
+        is_busy: says that more urgent writes are waiting; the next post then waits in steps of 5 ms, at most 0.25 s, so
             that events trickle even under constant load.
         may_write: the lease's gate; a standby and a leader that has lost its lease tell nobody anything.
         capacity: events that may wait, retries included.
@@ -142,6 +143,7 @@ class EventRecorder:
         self._wake: asyncio.Event | None = None
         self._is_idle = False
         self._in_hand = 0
+        self._written: asyncio.Event | None = None
 
     # --- any thread --------------------------------------------------------------------------------------------------
 
@@ -186,13 +188,13 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Post events until cancelled."""
-        self._wake = asyncio.Event()
+        self._wake, self._written = asyncio.Event(), asyncio.Event()
+        self._in_hand = 0
         self._loop = asyncio.get_running_loop()
         try:
             await self._choose_api()
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(_WORKERS):
-                    tasks.create_task(self._work())
+                tasks.create_task(self._hand_out(tasks))
                 tasks.create_task(self._sweep())
         finally:
             self._loop = None
@@ -219,20 +221,37 @@ class EventRecorder:
                     _log.info("server has no events.k8s.io/v1, posting core events")
             return
 
-    async def _work(self) -> None:
+    async def _hand_out(self, tasks: asyncio.TaskGroup) -> None:
+        folded = 0
         while True:
             if not self._queue:
                 await self._idle()
                 continue
-            item = self._queue.popleft()
+            post = self._book.observe(self._event(self._queue.popleft()))
+            if post is None:
+                folded += 1
+                if folded % _FOLDED_PER_TURN == 0:
+                    await asyncio.sleep(0)
+                continue
             self._in_hand += 1
-            try:
-                post = self._book.observe(self._event(item))
-                if post is not None:
-                    await self._yield_to_binds()
-                    await self._post(post)
-            finally:
-                self._in_hand -= 1
+            await self._yield_to_binds()
+            await self._wait_for_place()
+            tasks.create_task(self._write_out(post))
+
+    async def _write_out(self, post: Post) -> None:
+        assert self._written is not None
+        try:
+            await self._post(post)
+        finally:
+            self._in_hand -= 1
+            self._written.set()
+
+    async def _wait_for_place(self) -> None:
+        """Wait until fewer than 16 posts, the one that waits here aside, have no answer yet."""
+        assert self._written is not None
+        while self._in_hand > _AT_ONCE:
+            self._written.clear()
+            await self._written.wait()
 
     async def _idle(self) -> None:
         assert self._wake is not None

@@ -55,6 +55,9 @@ FORBIDDEN = "not allowed to list and watch {kind}: grant the verbs list and watc
 _INITIAL_EVENTS_END = b"k8s.io/initial-events-end"
 _LINES_PER_TURN = 100
 _HEALTHY_S = 1.0
+_SILENCE_TOLERANCE = 0.01
+"""By what part a stream may be found silent too early: by less than a second of 90."""
+
 _SLOW_RETRY_S = 60.0
 
 _log = get_logger(__name__)
@@ -128,7 +131,7 @@ class Reflector:
         self._relist_requested = False
         self._relist_ticket = 0
         self._listing_ticket = 0
-        self._pause_limit: asyncio.Timeout | None = None
+        self._silence: asyncio.Timeout | None = None
         self._heard_s = clock.now()
         self._down_since_s: float | None = None
 
@@ -150,8 +153,8 @@ class Reflector:
         """
         self._relist_ticket += 1
         self._relist_requested = True
-        if self._pause_limit is not None:
-            self._pause_limit.reschedule(0.0)
+        if self._silence is not None:
+            self._silence.reschedule(0.0)
         return self._relist_ticket
 
     async def run(self) -> None:
@@ -249,26 +252,30 @@ class Reflector:
     async def _read(self, chunks: AsyncIterator[bytes]) -> str:
         """Apply a stream to its end and return how it ended."""
         splitter = LineSplitter()
+        patience_s = 0.0 if self._relist_requested else self._settings.idle_limit_s
         try:
-            while not self._relist_requested:
-                chunk = await self._next_chunk(chunks)
-                if chunk is None:
-                    return self._count_cut() if splitter.has_partial_line else "closed"
-                self._heard()
-                await self._take_lines(splitter.feed(chunk))
+            async with asyncio.timeout(patience_s) as self._silence:
+                async for chunk in chunks:
+                    self._heard()
+                    await self._take_lines(splitter.feed(chunk))
+                    if self._relist_requested:
+                        return "closed"
+                    self._expect_more(self._silence)
+                return self._count_cut() if splitter.has_partial_line else "closed"
         except TimeoutError:
-            if not self._relist_requested:
-                return self._count_silent()
+            return "closed" if self._relist_requested else self._count_silent()
         except TransportError:
             return self._count_cut()
-        return "closed"
-
-    async def _next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
-        try:
-            async with asyncio.timeout(self._settings.idle_limit_s) as self._pause_limit:
-                return await anext(chunks, None)
         finally:
-            self._pause_limit = None
+            self._silence = None
+
+    def _expect_more(self, silence: asyncio.Timeout) -> None:
+        """Give the stream its whole time again; not for each of many chunks, because setting a timer costs as much."""
+        limit_s = self._settings.idle_limit_s
+        due_s = asyncio.get_running_loop().time() + limit_s
+        when_s = silence.when()
+        if when_s is None or due_s - when_s > limit_s * _SILENCE_TOLERANCE:
+            silence.reschedule(due_s)
 
     async def _take_lines(self, lines: list[bytes]) -> None:
         for number, line in enumerate(lines, 1):

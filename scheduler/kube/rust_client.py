@@ -1,58 +1,36 @@
-"""Rust client: the settings that all our HTTP clients share, and what their errors mean.
+"""Rust client: the settings of the blocking HTTP clients that call extenders, and what their errors mean.
 
-What the library needs to be told, and what it gets wrong:
-
-* Streams hand nothing out before 64 KiB have come unless ``streamed_read_buffer_limit`` is 0.
-* Its exception classes do not tell phases apart: a connection that closes **after** the request was sent is a
-  ``ConnectError``, and a total time-out while the server is silent a ``ConnectTimeoutError``. Only the causes tell the
-  truth ("client error (Connect)"), so ``was_sent`` reads those; in doubt, the request was sent.
-* A cancellation that comes in the very moment of an answer is swallowed, and the cancelled task goes on for ever;
-  ``heeding_cancel`` brings it back.
-* Connecting has its own, shorter time limit, so that a dead address is recognised as "not sent".
+Its exception classes do not tell phases apart: a connection that closes **after** the request was sent is a
+``ConnectError``, and a total time-out while the server is silent a ``ConnectTimeoutError``. Only the causes tell the
+truth, so ``error_text`` reads those.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
-from collections.abc import Awaitable
 from datetime import timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from pyreqwest.client import BaseClientBuilder
-from pyreqwest.exceptions import BuilderError, PoolTimeoutError, PyreqwestError
 
 from scheduler.kube.credentials import TlsMaterial
 from scheduler.kube.errors import CredentialsError, cut
 from scheduler.kube.transport import JSON
 
-__all__ = [
-    "CONNECT_TIMEOUT_S",
-    "Resolve",
-    "base_url",
-    "configured",
-    "error_text",
-    "heeding_cancel",
-    "was_refused",
-    "was_sent",
-]
-
-CONNECT_TIMEOUT_S = 2.0
+__all__ = ["Resolve", "base_url", "configured", "error_text"]
 
 Resolve = tuple[str, str, int]
 """A host name with the address and port that it stands for."""
 
+_CONNECT_TIMEOUT_S = 2.0
 _KEEP_IDLE_S = 55.0  # shorter than the server's 90 s, so that it is rarely the server who closes
 _DEAD_PEER_S = 30.0
-_NOT_SENT = "client error (Connect)"
-_REFUSED = "Connection refused"
 _SEE_ALSO = re.compile(r":? https?://docs\.rs/\S*")
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 B = TypeVar("B", bound=BaseClientBuilder)
-T = TypeVar("T")
 
 
 def configured(builder: B, user_agent: str, tls: TlsMaterial, resolve: Resolve | None) -> B:
@@ -68,7 +46,7 @@ def configured(builder: B, user_agent: str, tls: TlsMaterial, resolve: Resolve |
         .follow_redirects(False)
         .referer(False)
         .no_proxy()
-        .connect_timeout(timedelta(seconds=CONNECT_TIMEOUT_S))
+        .connect_timeout(timedelta(seconds=_CONNECT_TIMEOUT_S))
         .pool_idle_timeout(timedelta(seconds=_KEEP_IDLE_S))
         .tcp_keepalive(timedelta(seconds=_DEAD_PEER_S / 2))
         .tcp_keepalive_interval(timedelta(seconds=_DEAD_PEER_S / 6))
@@ -99,32 +77,6 @@ def base_url(server: str, server_name: str | None) -> tuple[str, Resolve | None]
     except OSError as error:
         raise CredentialsError(f"cannot resolve {url.hostname}: {error.strerror}") from error
     return f"{url.scheme}://{server_name}:{port}{url.path}", (server_name, str(address), port)
-
-
-async def heeding_cancel(answer: Awaitable[T]) -> T:
-    """Return the library's answer, unless the task was cancelled meanwhile.
-
-    Raises:
-        CancelledError: it was, even if the answer came just then.
-    """
-    task = asyncio.current_task()
-    assert task is not None, "the library is awaited in tasks only"
-    cancelled_before = task.cancelling()
-    try:
-        return await answer
-    finally:
-        if task.cancelling() > cancelled_before:
-            raise asyncio.CancelledError
-
-
-def was_sent(error: PyreqwestError) -> bool:
-    """Say whether the request may have been carried out."""
-    return not isinstance(error, (PoolTimeoutError, BuilderError)) and _NOT_SENT not in _causes(error)
-
-
-def was_refused(error: PyreqwestError) -> bool:
-    """Say whether nothing listens at the server's address."""
-    return not was_sent(error) and any(_REFUSED in cause for cause in _causes(error))
 
 
 def error_text(error: Exception) -> str:

@@ -4,7 +4,7 @@
 only the absence of a complete answer is an exception. ``stream`` is for watches: it raises before the first chunk if
 the server says no, and afterwards hands out the body in whatever pieces arrive.
 
-``kube.pyreqwest_transport`` is the implementation for the daemon.
+``kube.http_transport`` is the implementation for the daemon.
 """
 
 from __future__ import annotations

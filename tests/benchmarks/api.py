@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from scheduler.kube.errors import TransportError
+from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.kubeconfig import load_credentials
-from scheduler.kube.pyreqwest_transport import PyreqwestTransport
 from scheduler.kube.transport import Response
 from tests.benchmarks.objects import Manifest
 
@@ -43,7 +43,7 @@ class Api:
     """
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._transport = PyreqwestTransport(load_credentials(str(kubeconfig)), user_agent="podium-bench")
+        self._transport = HttpTransport(load_credentials(str(kubeconfig)), user_agent="podium-bench")
         self.sent: Counter[str] = Counter()
 
     async def close(self) -> None:

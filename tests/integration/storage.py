@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 from scheduler.kube.framing import LineSplitter
+from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.kubeconfig import load_kubeconfig
-from scheduler.kube.pyreqwest_transport import PyreqwestTransport
 from scheduler.kube.transport import Transport
 from tests.controlplane.cluster import ControlPlane
 from tests.integration.api import Cluster, Json, eventually
@@ -233,7 +233,7 @@ class Provisioner:
 
     async def _main(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        transport = PyreqwestTransport(load_kubeconfig(self._plane.admin_kubeconfig), user_agent="provisioner")
+        transport = HttpTransport(load_kubeconfig(self._plane.admin_kubeconfig), user_agent="provisioner")
         try:
             await self._watch(transport)
         finally:

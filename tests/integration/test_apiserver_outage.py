@@ -129,11 +129,17 @@ def test_daemon_waits_for_an_absent_apiserver(
 
 
 def _fill(cluster: Cluster) -> list[Json]:
-    """Have pods wait for a label, set it, and come back when the first of them are bound."""
+    """Have pods wait for a label, set it, and come back when the first of them are bound and the others may be."""
     selector = {"open": "yes"}
     created = cluster.create(*(cluster.pod(f"p{i}").requests(cpu="1").node_selector(selector) for i in range(PODS)))
     cluster.wait_unschedulable(f"p{PODS - 1}")
-    for node in cluster.nodes():
-        cluster.patch(f"/api/v1/nodes/{node['metadata']['name']}", {"metadata": {"labels": selector}})
+    first, *others = cluster.nodes()
+    _label(cluster, first, selector)
     cluster.wait_begun("p20")
+    for node in others:  # last of all, so that a fast scheduler is not done before the crash
+        _label(cluster, node, selector)
     return created
+
+
+def _label(cluster: Cluster, node: Json, labels: dict[str, str]) -> None:
+    cluster.patch(f"/api/v1/nodes/{node['metadata']['name']}", {"metadata": {"labels": labels}})

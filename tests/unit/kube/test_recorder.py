@@ -269,6 +269,31 @@ def test_binds_go_first_but_events_still_trickle():
     play(script, is_busy=lambda: True)
 
 
+def test_a_storm_is_written_sixteen_at_a_time():
+    """As long as nothing more urgent waits; nothing is lost and nothing written twice."""
+
+    async def script(bench):
+        answer, at_once = asyncio.Event(), []
+        plain = bench.server.request
+
+        async def slowly(method, path, **rest):
+            at_once.append(len(at_once) + 1)
+            await answer.wait()
+            return await plain(method, path, **rest)
+
+        bench.server.request = slowly
+        for number in range(40):
+            bench.emit(regarding=Reference("Pod", "v1", "shop", f"web-{number}"))
+        await bench.settle()
+        assert len(at_once) == 16
+        assert bench.recorder.depth == 40
+        answer.set()
+        await bench.settle()
+        assert (len(bench.server.events), len(bench.server.log), bench.recorder.depth) == (40, 40, 0)
+
+    play(script)
+
+
 def test_series_is_finished_with_its_last_count():
     async def script(bench):
         bench.emit()

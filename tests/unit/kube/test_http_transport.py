@@ -1,12 +1,10 @@
 """The HTTP client against real sockets on loopback: what it says about requests that failed, and about time.
 
-The one place where unit tests open sockets: which failures mean "not sent" is a property of the library, and a new
-version of it must not change that unnoticed.
+The one place where unit tests open sockets: which failures mean "not sent" is seen in earnest only there. Every test
+runs on both loops, because they end connections in different ways.
 """
 
 import asyncio
-import contextlib
-import socket
 import ssl
 
 import pytest
@@ -15,85 +13,19 @@ from aiohttp import web
 
 from scheduler.kube.credentials import FileContent, FileCredentials, TlsMaterial
 from scheduler.kube.errors import ApiError, CredentialsError, TransportError
-from scheduler.kube.pyreqwest_transport import USER_AGENT, PyreqwestTransport
+from scheduler.kube.http_transport import USER_AGENT, HttpTransport
 from scheduler.kube.rate_limit import TokenBucket
-
-TIMEOUT_S = 5.0
-
-
-class Identity:
-    """Credentials whose token changes when it is renewed."""
-
-    def __init__(self, server, *tokens, tls=TlsMaterial()):  # noqa: B008  frozen
-        self.server, self.tokens, self.current_tls = server, list(tokens), tls
-        self.renewed = self.rechecked = 0
-
-    def tls(self):
-        return self.current_tls
-
-    def token(self):
-        return self.tokens[0] if self.tokens else None
-
-    def recheck(self):
-        self.rechecked += 1
-
-    async def renew(self):
-        self.renewed += 1
-        if len(self.tokens) > 1:
-            self.tokens.pop(0)
+from tests.unit.kube.http_servers import (
+    TIMEOUT_S,
+    Identity,
+    connected_to,
+    free_port,
+    raw_server,
+    serving,
+)
 
 
-@contextlib.asynccontextmanager
-async def serving(handler, ssl_context=None):
-    """Serve every path with ``handler`` on a free port and yield the port."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=ssl_context).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
-@contextlib.asynccontextmanager
-async def raw_server(talk):
-    """Serve connections with ``talk(reader, writer)`` below HTTP and yield the base URL."""
-    writers = []
-
-    async def connected(reader, writer):
-        writers.append(writer)
-        await talk(reader, writer)
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        for writer in writers:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
-        server.close()
-        await server.wait_closed()
-
-
-@contextlib.asynccontextmanager
-async def connected_to(base, *tokens, **kwargs):
-    transport = PyreqwestTransport(Identity(base, *tokens), **kwargs)
-    try:
-        yield transport
-    finally:
-        await transport.close()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def test_request_carries_what_was_asked():
+def test_request_carries_what_was_asked(run):
     """Method, path, body, headers; nothing that we did not ask for."""
     seen, observed = [], []
 
@@ -108,7 +40,7 @@ def test_request_carries_what_was_asked():
                 "PATCH", "/a/b?c=d%20e", body=b"{}", content_type="application/x", timeout_s=TIMEOUT_S
             )
 
-    port, response = asyncio.run(go())
+    port, response = run(go())
     method, path, body, headers = seen[0]
     assert (method, path, body) == ("PATCH", "/a/b?c=d%20e", b"{}")
     assert headers["Authorization"] == "Bearer tok"
@@ -124,7 +56,7 @@ def test_request_carries_what_was_asked():
     assert observed[0][4] == {"waited_s": 0.0, "sent_bytes": 2, "received_bytes": len(response.body)}
 
 
-def test_failures_and_redirects_are_answers():
+def test_failures_and_redirects_are_answers(run):
     """A status is a value; nothing is followed, nothing is raised."""
 
     async def handler(request):
@@ -134,7 +66,7 @@ def test_failures_and_redirects_are_answers():
         async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}") as transport:
             return [(await transport.request("GET", path, timeout_s=TIMEOUT_S)).status for path in ("/r", "/c")]
 
-    assert asyncio.run(go()) == [302, 409]
+    assert run(go()) == [302, 409]
 
 
 async def failure_of(base, timeout_s=0.3, **kwargs):
@@ -146,8 +78,8 @@ async def failure_of(base, timeout_s=0.3, **kwargs):
     return caught.value
 
 
-def test_cancellation_is_never_lost():
-    """The library swallows one that comes in the moment of the answer (one in seven here); then the task lives on."""
+def test_cancellation_is_never_lost(run):
+    """Whenever it comes: also in the moment of the answer."""
 
     async def answer(request):
         return web.Response(text="ok")
@@ -164,20 +96,20 @@ def test_cancellation_is_never_lost():
             await asyncio.sleep(0.2)  # the server notices connections that ended with their requests
         return outcomes
 
-    outcomes = asyncio.run(scenario())
+    outcomes = run(scenario())
 
     assert all(outcomes), f"{outcomes.count(False)} cancellations were lost"
 
 
-def test_refused_connection_was_not_sent():
+def test_refused_connection_was_not_sent(run):
     """Nothing listens."""
-    error = asyncio.run(failure_of(f"http://127.0.0.1:{free_port()}"))
+    error = run(failure_of(f"http://127.0.0.1:{free_port()}"))
     assert (error.sent, error.refused) == (False, True)
 
 
-def test_unknown_host_was_not_sent():
+def test_unknown_host_was_not_sent(run):
     """The name cannot be resolved."""
-    error = asyncio.run(failure_of("http://podium.invalid"))
+    error = run(failure_of("http://podium.invalid"))
     assert (error.sent, error.refused) == (False, False)
 
 
@@ -197,18 +129,18 @@ async def read_and(reader, writer, answer):
         pytest.param(b"nonsense\r\n\r\n", id="not HTTP"),
     ],
 )
-def test_request_without_an_answer_may_have_been_carried_out(answer):
+def test_request_without_an_answer_may_have_been_carried_out(answer, run):
     """Whatever the library calls the error."""
 
     async def go():
         async with raw_server(lambda reader, writer: read_and(reader, writer, answer)) as base:
             return await failure_of(base)
 
-    error = asyncio.run(go())
+    error = run(go())
     assert (error.sent, error.refused) == (True, False)
 
 
-def test_full_pool_was_not_sent():
+def test_full_pool_was_not_sent(run):
     """A request that waited for a connection until its time was over never left."""
 
     async def go():
@@ -224,10 +156,10 @@ def test_full_pool_was_not_sent():
                 await first
             return waiting.value.sent, sent.value.sent
 
-    assert asyncio.run(go()) == (False, True)
+    assert run(go()) == (False, True)
 
 
-def test_unauthorized_is_answered_with_a_new_token_once():
+def test_unauthorized_is_answered_with_a_new_token_once(run):
     """All requests that met the old token share one renewal."""
 
     async def handler(request):
@@ -238,10 +170,10 @@ def test_unauthorized_is_answered_with_a_new_token_once():
             answers = await asyncio.gather(*[transport.request("GET", "/", timeout_s=TIMEOUT_S) for _ in range(5)])
             return [answer.status for answer in answers], transport._credentials.renewed
 
-    assert asyncio.run(go()) == ([200] * 5, 1)
+    assert run(go()) == ([200] * 5, 1)
 
 
-def test_unauthorized_without_a_new_token_is_the_answer():
+def test_unauthorized_without_a_new_token_is_the_answer(run):
     """No loop."""
     calls = []
 
@@ -253,11 +185,11 @@ def test_unauthorized_without_a_new_token_is_the_answer():
         async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}", "only") as transport:
             return (await transport.request("GET", "/", timeout_s=TIMEOUT_S)).status
 
-    assert asyncio.run(go()) == 401
+    assert run(go()) == 401
     assert len(calls) == 1
 
 
-def test_stream_hands_out_chunks_as_they_come():
+def test_stream_hands_out_chunks_as_they_come(run):
     """A small chunk arrives while the stream stays open, and leaving closes the connection."""
 
     async def go():
@@ -286,10 +218,10 @@ def test_stream_hands_out_chunks_as_they_come():
                 await gone.wait()
             return type(first), first, second[:4]
 
-    assert asyncio.run(go()) == (bytes, b"one\n", b"two\n")
+    assert run(go()) == (bytes, b"one\n", b"two\n")
 
 
-def test_stream_ends():
+def test_stream_ends(run):
     """A whole body ends the iteration; a cut one raises."""
 
     async def handler(request):
@@ -311,10 +243,10 @@ def test_stream_ends():
                 await read(transport, "/cut")
             assert caught.value.sent
 
-    asyncio.run(go())
+    run(go())
 
 
-def test_stream_that_is_refused():
+def test_stream_that_is_refused(run):
     """The status and the Status reach the caller before any chunk."""
 
     async def handler(_):
@@ -327,12 +259,12 @@ def test_stream_that_is_refused():
                     pytest.fail("there is no stream")
             return caught.value
 
-    error = asyncio.run(go())
+    error = run(go())
     assert error.is_expired
     assert error.message == "too old"
 
 
-def test_stream_without_an_answer_times_out():
+def test_stream_without_an_answer_times_out(run):
     """The headers did not come in time."""
 
     async def go():
@@ -344,10 +276,10 @@ def test_stream_without_an_answer_times_out():
                 async with transport.stream("/watch", connect_timeout_s=0.1):
                     pytest.fail("there is no stream")
 
-    asyncio.run(go())
+    run(go())
 
 
-def test_streams_do_not_take_places_in_the_pool():
+def test_streams_do_not_take_places_in_the_pool(run):
     """More watches than connections for requests."""
 
     async def handler(request):
@@ -367,10 +299,10 @@ def test_streams_do_not_take_places_in_the_pool():
         ):
             return (await transport.request("GET", "/", timeout_s=TIMEOUT_S)).status
 
-    assert asyncio.run(go()) == 200
+    assert run(go()) == 200
 
 
-def test_own_rate_limit_is_kept():
+def test_own_rate_limit_is_kept(run):
     """Each request takes a token."""
 
     async def handler(_):
@@ -388,10 +320,10 @@ def test_own_rate_limit_is_kept():
                 await transport.request("GET", "/", timeout_s=TIMEOUT_S)
         return waits
 
-    assert asyncio.run(go()) == pytest.approx([0.1, 0.2])
+    assert run(go()) == pytest.approx([0.1, 0.2])
 
 
-def test_turn_that_would_come_too_late_was_not_sent():
+def test_turn_that_would_come_too_late_was_not_sent(run):
     """The wait for a turn counts against the time limit: a write must not leave after the lease that allowed it."""
 
     async def go():
@@ -402,7 +334,7 @@ def test_turn_that_would_come_too_late_was_not_sent():
                 await transport.request("POST", "/", timeout_s=0.5)
         return caught.value
 
-    error = asyncio.run(go())
+    error = run(go())
     assert not error.sent
     assert "rate limit" in str(error)
 
@@ -433,40 +365,40 @@ class TestTls:
         subject = dict(pair[0] for pair in request.transport.get_extra_info("peercert")["subject"])
         return web.json_response(subject)
 
-    def test_both_sides_prove_who_they_are(self, ca):
+    def test_both_sides_prove_who_they_are(self, ca, run):
         """The server by its CA, we by our certificate."""
 
         async def go():
             tls = TlsMaterial(ca.cert_pem.bytes(), self.client_pem(ca))
             async with serving(self.handler, self.context(ca, "127.0.0.1")) as port:
-                transport = PyreqwestTransport(Identity(f"https://127.0.0.1:{port}", tls=tls))
+                transport = HttpTransport(Identity(f"https://127.0.0.1:{port}", tls=tls))
                 response = await transport.request("GET", "/", timeout_s=TIMEOUT_S)
                 await transport.close()
                 return response.status
 
-        assert asyncio.run(go()) == 200
+        assert run(go()) == 200
 
-    def test_other_name_in_the_certificate(self, ca):
+    def test_other_name_in_the_certificate(self, ca, run):
         """``tls-server-name``: the connection goes to the address, the certificate is checked for the name."""
 
         async def go():
             tls = TlsMaterial(ca.cert_pem.bytes(), self.client_pem(ca), server_name="kubernetes.default")
             async with serving(self.handler, self.context(ca, "kubernetes.default")) as port:
-                transport = PyreqwestTransport(Identity(f"https://127.0.0.1:{port}", tls=tls))
+                transport = HttpTransport(Identity(f"https://127.0.0.1:{port}", tls=tls))
                 response = await transport.request("GET", "/", timeout_s=TIMEOUT_S)
                 await transport.close()
                 return response.status
 
-        assert asyncio.run(go()) == 200
+        assert run(go()) == 200
 
-    def test_unknown_server_is_not_spoken_to_until_the_ca_is_replaced(self, ca):
+    def test_unknown_server_is_not_spoken_to_until_the_ca_is_replaced(self, ca, run):
         """The request is not sent; the files are looked at again; the new CA makes a new client."""
 
         async def go():
             client = self.client_pem(ca)
             async with serving(self.handler, self.context(ca, "127.0.0.1")) as port:
                 identity = Identity(f"https://127.0.0.1:{port}", tls=TlsMaterial(trustme.CA().cert_pem.bytes(), client))
-                transport = PyreqwestTransport(identity)
+                transport = HttpTransport(identity)
                 with pytest.raises(TransportError) as caught:
                     await transport.request("GET", "/", timeout_s=TIMEOUT_S)
                 identity.current_tls = TlsMaterial(ca.cert_pem.bytes(), client)
@@ -474,22 +406,22 @@ class TestTls:
                 await transport.close()
                 return caught.value.sent, identity.rechecked, response.status
 
-        assert asyncio.run(go()) == (False, 1, 200)
+        assert run(go()) == (False, 1, 200)
 
-    def test_half_replaced_certificates_keep_the_old_client(self, ca):
+    def test_half_replaced_certificates_keep_the_old_client(self, ca, run):
         """A key without its certificate is not used, and does not stop us."""
 
         async def go():
             good = TlsMaterial(ca.cert_pem.bytes(), self.client_pem(ca))
             async with serving(self.handler, self.context(ca, "127.0.0.1")) as port:
                 identity = Identity(f"https://127.0.0.1:{port}", tls=good)
-                transport = PyreqwestTransport(identity)
+                transport = HttpTransport(identity)
                 identity.current_tls = TlsMaterial(ca.cert_pem.bytes(), b"broken")
                 response = await transport.request("GET", "/", timeout_s=TIMEOUT_S)
                 await transport.close()
                 return response.status
 
-        assert asyncio.run(go()) == 200
+        assert run(go()) == 200
 
     def test_useless_certificates_are_refused_at_the_start(self):
         """Before anything is sent."""
@@ -499,4 +431,4 @@ class TestTls:
             client_key=FileContent(None, b"nonsense"),
         )
         with pytest.raises(CredentialsError, match="cannot be used"):
-            PyreqwestTransport(credentials)
+            HttpTransport(credentials)
