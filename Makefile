@@ -19,6 +19,7 @@ help:
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make release           wheel, sdist and SBOM, in dist"
+	@echo "make monitoring        alert rules and dashboard, made from the table of metrics"
 	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
 	@echo "make bench             the same with every workload, about an hour"
 	@echo "make bench-core        the engine alone, without an API server, a quarter of an hour"
@@ -140,6 +141,11 @@ docs: dev
 # The reference pages that restate the code; a test says when they are out of date.
 docs-reference: dev
 	$(BIN)/python -m docs.generate
+
+# Alert rules and dashboard from the table of metrics, with the chart's copies; a test says when they are out of date.
+.PHONY: monitoring
+monitoring: dev
+	$(BIN)/python -m deploy.monitoring.generate
 
 # An SBOM of what the wheel brings along: the packages of runtime.lock.
 release: dev

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docs.generate.configuration import configuration_page
 from docs.generate.flags import flags_page
+from docs.generate.metrics import metrics_page
 
 __all__ = ["PAGES", "REFERENCE"]
 
@@ -15,5 +16,6 @@ REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "flags.md": flags_page,
+    "metrics.md": metrics_page,
 }
 """File name -> its text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["extender_call", "originals_of", "tls_material"]
+__all__ = ["extender_call", "originals_of", "tls_material", "verbs_of"]
 
 _log = get_logger(__name__)
 
@@ -36,6 +36,12 @@ def extender_call(configuration: ExtenderConfiguration, observe: CallObserver | 
         return ExtenderClient(prefix, timeout_s=configuration.http_timeout_s, tls=tls, observe=observe)
     except (OSError, ValueError, CredentialsError) as error:
         raise ConfigError([f"extender {prefix}: {error}"]) from error
+
+
+def verbs_of(configuration: ExtenderConfiguration) -> Iterator[str]:
+    """Return the verbs that an extender is called with."""
+    given = configuration
+    return filter(None, (given.filter_verb, given.preempt_verb, given.prioritize_verb, given.bind_verb))
 
 
 def tls_material(configuration: ExtenderConfiguration) -> TlsMaterial:

@@ -12,19 +12,9 @@ from scheduler.model.pod import Container, ResourceRequirements
 from scheduler.model.quantity import NANO, parse_quantity_nano
 from scheduler.model.requests import container_requests_nano
 from scheduler.telemetry.exposition import Rows
+from scheduler.telemetry.families import POD_LIMIT, POD_REQUEST
 
 __all__ = ["resource_rows"]
-
-_REQUEST = "kube_pod_resource_request"
-_LIMIT = "kube_pod_resource_limit"
-_REQUEST_HELP = (
-    "[STABLE] Resources requested by workloads on the cluster, broken down by pod. This shows the resource usage the "
-    "scheduler and kubelet expect per pod for resources along with the unit for the resource if any."
-)
-_LIMIT_HELP = (
-    "[STABLE] Resources limit for workloads on the cluster, broken down by pod. This shows the resource usage the "
-    "scheduler and kubelet expect per pod for resources along with the unit for the resource if any."
-)
 
 Series = tuple[Mapping[str, str], float]
 
@@ -33,8 +23,11 @@ def resource_rows(core: Core) -> Rows:
     """Return one series a pod and resource with a value other than zero; to be called on the scheduling thread."""
     pods = list(core.stores.of(Pod).list())
     return {
-        _REQUEST: (_REQUEST_HELP, [series for pod in pods for series in _series(pod, _requests_nano(pod))]),
-        _LIMIT: (_LIMIT_HELP, [series for pod in pods for series in _series(pod, _limits_nano(pod))]),
+        POD_REQUEST.name: (
+            POD_REQUEST.help_line,
+            [series for pod in pods for series in _series(pod, _requests_nano(pod))],
+        ),
+        POD_LIMIT.name: (POD_LIMIT.help_line, [series for pod in pods for series in _series(pod, _limits_nano(pod))]),
     }
 
 

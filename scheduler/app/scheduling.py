@@ -29,7 +29,7 @@ from scheduler.app.clock import SystemClock
 from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
 from scheduler.app.dump import compare_cache, dump
-from scheduler.app.extenders import extender_call, originals_of
+from scheduler.app.extenders import extender_call, originals_of, verbs_of
 from scheduler.app.kinds import REQUIRED
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.binder import Binder
@@ -330,6 +330,9 @@ class SchedulingThread:
                 read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
             ),
         )
+        for extender in self._completed.configuration.extenders:
+            metrics.expect_extender_calls(extender.url_prefix, verbs_of(extender))
+        metrics.expect_bind_outcomes(outcome.value for outcome in BindOutcome)
         metrics.in_flight("binding", lambda: binder.in_flight)
         self._evictor = Evictor(
             self.core,
@@ -492,7 +495,7 @@ class SchedulingThread:
         return await self._patch_call(obj, changes)
 
     def _note_outcome(self, outcome: BindOutcome, was_unknown: bool) -> None:
-        self._metrics.bind_outcome(f"unknown_{outcome.value}" if was_unknown else outcome.value)
+        self._metrics.bind_outcome(outcome.value, was_unknown=was_unknown)
 
     # --- small things ------------------------------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ def _metric(family: Family[Any]) -> Metric:
     description = family.description
     # prometheus_client appends _total to the name of a counter itself.
     name = description.name.removesuffix("_total") if family.kind == "counter" else description.name
-    metric = Metric(name, f"[{description.stability}] {description.help}", family.kind)
+    metric = Metric(name, description.help_line, family.kind)
     for values, child in family.children():
         labels = dict(zip(description.labels, values, strict=True))
         if isinstance(child, HistogramRecorder):

@@ -24,7 +24,7 @@ from scheduler.telemetry.recorders import (
     exponential_buckets,
 )
 
-__all__ = ["Families"]
+__all__ = ["POD_LIMIT", "POD_REQUEST", "POD_RESOURCES", "Families"]
 
 _ATTEMPT = exponential_buckets(0.001, 2, 15)
 _POINT = exponential_buckets(0.0001, 2, 12)
@@ -86,6 +86,16 @@ _BUILD_LABELS = (
     "compiler",
     "platform",
 )
+
+_POD_LABELS = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
+_POD_HELP = (
+    "Resources {} workloads on the cluster, broken down by pod. This shows the resource usage the scheduler and "
+    "kubelet expect per pod for resources along with the unit for the resource if any."
+)
+POD_REQUEST = Description("kube_pod_resource_request", _POD_HELP.format("requested by"), _POD_LABELS, "STABLE")
+POD_LIMIT = Description("kube_pod_resource_limit", _POD_HELP.format("limit for"), _POD_LABELS, "STABLE")
+POD_RESOURCES = (POD_REQUEST, POD_LIMIT)
+"""What /metrics/resources shows: made anew for every scrape, from the pods."""
 
 
 class Families:

@@ -11,7 +11,7 @@ Cost: 0.3-0.6 µs a call (design record 0004); nothing here allocates after the 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from scheduler.telemetry.exposition import MetricsRegistry, process_start_s
@@ -38,6 +38,10 @@ ATTEMPTS_CAP = 15
 EMULATED_VERSION: Final = "1.36"
 """The minor version of kube-scheduler whose behaviour and metrics these are."""
 
+_UNKNOWN = "unknown_"
+_EVENT_DROPS = ("queue_full", "rejected", "retries", "status_queue_full", "stopped")
+_STREAM_ENDS = ("closed", "cut", "silent", "error")
+_RELIST_CAUSES = ("requested", "expired", "rewound")
 _GO_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ATTEMPT_LABELS = (*(str(i) for i in range(ATTEMPTS_CAP)), f"{ATTEMPTS_CAP}+")
 
@@ -52,6 +56,14 @@ class WatchMetrics:
 
     def __init__(self, families: Families) -> None:
         self._families = families
+
+    def begin(self, kind: str) -> None:
+        """Show from now on that nothing has happened yet: alerts cannot see a counter that appears with its first 1."""
+        for cause in _STREAM_ENDS:
+            self._families.watch_restarts.labels(kind, cause)
+        for cause in _RELIST_CAUSES:
+            self._families.watch_relists.labels(kind, cause)
+        self._families.rejected_objects.labels(kind)
 
     def listed(self, kind: str, objects: int, duration_s: float) -> None:
         """Book a complete list."""
@@ -104,6 +116,7 @@ class Metrics:
         self._incoming = families.incoming_pods.labels
         self._pending = families.pending_pods.labels
         self._describe_build(version)
+        self._begin_at_zero()
         if with_process and (started_s := process_start_s()) is not None:
             families.process_start.labels().set(started_s)
 
@@ -117,6 +130,25 @@ class Metrics:
         self.families.version_info.labels("podium", version, EMULATED_VERSION, EMULATED_VERSION).set(1)
         for family in (*self.families.main, *self.families.slis):
             self.families.registered_metrics.labels(family.description.stability, "").inc()
+
+    def _begin_at_zero(self) -> None:
+        for difference in ("missed", "redundant"):
+            for kind in ("Node", "Pod"):
+                self.families.cache_drift.labels(kind, difference)
+        for reason in _EVENT_DROPS:
+            self.families.events_dropped.labels(reason)
+
+    def expect_bind_outcomes(self, outcomes: Iterable[str]) -> None:
+        """Count these ends of a bind from 0, also as ends that were unknown for a while."""
+        for outcome in outcomes:
+            self.families.bind_outcomes.labels(outcome)
+            self.families.bind_outcomes.labels(f"{_UNKNOWN}{outcome}")
+
+    def expect_extender_calls(self, extender: str, verbs: Iterable[str]) -> None:
+        """Count calls of these verbs of an extender from 0."""
+        for verb in verbs:
+            for result in ("ok", "failed", "skipped"):
+                self.families.extender_calls.labels(extender, verb, result)
 
     def restrict(self, disabled: Collection[str], allowed_labels: Mapping[str, str]) -> None:
         """Apply ``--disabled-metrics`` and ``--allow-metric-labels``; call it before anything is recorded.
@@ -271,9 +303,9 @@ class Metrics:
 
     # --- binding, intake ---------------------------------------------------------------------------------------------
 
-    def bind_outcome(self, outcome: str) -> None:
-        """Count how a bind ended: bound, conflict, gone, refused, unknown_bound, unknown_lost …"""
-        self.families.bind_outcomes.labels(outcome).inc()
+    def bind_outcome(self, outcome: str, *, was_unknown: bool) -> None:
+        """Count how a bind ended: bound, conflict, gone, refused …; after an unknown outcome as unknown_bound …"""
+        self.families.bind_outcomes.labels(f"{_UNKNOWN}{outcome}" if was_unknown else outcome).inc()
 
     def extender_call(self, extender: str, verb: str, result: str) -> None:
         """Count a call of an extender (its URL prefix): ``ok``, ``failed`` or ``skipped``; any thread."""
@@ -286,7 +318,8 @@ class Metrics:
     # --- kube: watches, calls, events, lease -------------------------------------------------------------------------
 
     def watch_staleness(self, kind: str, staleness_s: Callable[[], float]) -> None:
-        """Show at each scrape how long ago the kind's stream last proved to be alive."""
+        """Show at each scrape how long ago the kind's stream last proved to be alive, and count for it from 0."""
+        self.watches.begin(kind)
         self.gauge_callback(self.families.watch_staleness.labels(kind).set, staleness_s)
 
     def rest_request(

@@ -178,6 +178,11 @@ class Description:
     max_children: int = _MAX_CHILDREN
     optional: bool = False
 
+    @property
+    def help_line(self) -> str:
+        """Return the help text as exposed."""
+        return f"[{self.stability}] {self.help}"
+
 
 R = TypeVar("R", CounterRecorder, GaugeRecorder, HistogramRecorder)
 

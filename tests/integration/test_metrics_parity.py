@@ -165,6 +165,7 @@ def differences(ours: dict[str, ScrapedFamily], theirs: dict[str, ScrapedFamily]
     return found
 
 
+@pytest.mark.timeout(180)
 def test_metrics_are_kube_schedulers(
     control_plane: ControlPlane, cluster: Cluster, theirs: Cluster, start_daemon: StartDaemon
 ) -> None:

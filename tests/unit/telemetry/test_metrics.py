@@ -121,6 +121,41 @@ def value(metrics, name, labels):
 
 CALLS = [
     pytest.param(
+        lambda m: m.expect_extender_calls("http://e", ["filter"]),
+        "podium_extender_calls_total",
+        {"extender": "http://e", "verb": "filter", "result": "skipped"},
+        0,
+        id="an extender was not called yet",
+    ),
+    pytest.param(
+        lambda m: m.watch_staleness("Pod", lambda: 1.0),
+        "podium_watch_relists_total",
+        {"kind": "Pod", "cause": "expired"},
+        0,
+        id="nothing has happened to a watch yet",
+    ),
+    pytest.param(
+        lambda m: m.expect_bind_outcomes(["lost"]),
+        "podium_bind_outcomes_total",
+        {"outcome": "unknown_lost"},
+        0,
+        id="no bind has ended yet",
+    ),
+    pytest.param(
+        lambda m: m.bind_outcome("lost", was_unknown=True),
+        "podium_bind_outcomes_total",
+        {"outcome": "unknown_lost"},
+        1,
+        id="a bind ended that was unknown",
+    ),
+    pytest.param(
+        lambda m: None,
+        "podium_cache_drift_total",
+        {"kind": "Pod", "difference": "missed"},
+        0,
+        id="there was no drift yet",
+    ),
+    pytest.param(
         lambda m: m.attempt("scheduled", "p", 0.003),
         "scheduler_schedule_attempts_total",
         {"result": "scheduled", "profile": "p"},
