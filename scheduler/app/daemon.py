@@ -13,13 +13,12 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scheduler import __version__
 from scheduler.app.checks import endpoints_of
 from scheduler.app.scheduling import SchedulingThread
-from scheduler.config.flags import CompletedConfig, Flags
+from scheduler.config.flags import CompletedConfig
 from scheduler.config.types import LeaderElection
 from scheduler.framework.registry import Registry
 from scheduler.kube.certificates import expires_s
@@ -31,7 +30,7 @@ from scheduler.kube.starting import PatientTransport
 from scheduler.kube.transport import Transport
 from scheduler.plugins import IN_TREE
 from scheduler.serving.build import Serving
-from scheduler.serving.options import RequestHeaderOptions, ServingOptions
+from scheduler.serving.from_flags import serving_options
 from scheduler.telemetry.logging import get_logger, lines_dropped
 from scheduler.telemetry.memory import memory_limit_bytes
 from scheduler.telemetry.metrics import Metrics
@@ -257,7 +256,7 @@ class Daemon:
         if flags["secure-port"] == 0:
             return None
         serving = Serving(
-            _serving_options(flags),
+            serving_options(flags),
             endpoints_of(
                 self._completed,
                 self.scheduling,
@@ -298,29 +297,4 @@ def _lease_config(election: LeaderElection) -> LeaseConfig:
         lease_duration_s=election.lease_duration_s,
         renew_deadline_s=election.renew_deadline_s,
         retry_period_s=election.retry_period_s,
-    )
-
-
-def _serving_options(flags: Flags) -> ServingOptions:
-    def path(name: str) -> Path | None:
-        return Path(flags[name]) if flags[name] else None
-
-    return ServingOptions(
-        bind_address=flags["bind-address"],
-        port=flags["secure-port"],
-        cert_file=path("tls-cert-file"),
-        key_file=path("tls-private-key-file"),
-        min_version=flags["tls-min-version"] or "VersionTLS12",
-        client_ca_file=path("client-ca-file"),
-        request_header=RequestHeaderOptions(
-            client_ca_file=path("requestheader-client-ca-file"),
-            allowed_names=tuple(flags["requestheader-allowed-names"]),
-            username_headers=tuple(flags["requestheader-username-headers"]),
-            uid_headers=tuple(flags["requestheader-uid-headers"]),
-            group_headers=tuple(flags["requestheader-group-headers"]),
-            extra_headers_prefix=tuple(flags["requestheader-extra-headers-prefix"]),
-        ),
-        always_allow_paths=tuple(flags["authorization-always-allow-paths"]),
-        skip_lookup=flags["authentication-skip-lookup"],
-        tolerate_lookup_failure=flags["authentication-tolerate-lookup-failure"],
     )

@@ -1,5 +1,6 @@
 """Building the daemon: what flags and the options file change about it."""
 
+import asyncio
 import json
 
 import pytest
@@ -8,6 +9,7 @@ from scheduler.app.daemon import Daemon
 from scheduler.config.flags import complete, parse_flags
 from scheduler.kube.credentials import FileCredentials
 from scheduler.kube.errors import CredentialsError
+from scheduler.serving.options import ServingError
 
 OPTIONS = "apiVersion: podium.dev/v1alpha1\nkind: SchedulerOptions\n"
 
@@ -66,3 +68,11 @@ def test_flags_restrict_the_metrics():
     text = metrics.registry.render().decode()
     assert "scheduler_preemption_victims" not in text
     assert 'scheduler_schedule_attempts_total{profile="default-scheduler",result="unexpected"} 1' in text
+
+
+def test_flags_of_the_server_reach_it():
+    """A suite that nobody should serve is refused, where it once was ignored."""
+    completed = _completed("--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA", "--secure-port=1")
+    daemon = Daemon(completed, credentials=FileCredentials("https://127.0.0.1:1"))
+    with pytest.raises(ServingError, match="TLS_RSA_WITH_RC4_128_SHA not supported"):
+        asyncio.run(daemon.run())
