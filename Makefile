@@ -21,7 +21,7 @@ help:
 	@echo "make release           wheel, sdist and SBOM, in dist"
 	@echo "make monitoring        alert rules and dashboard, made from the table of metrics"
 	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
-	@echo "make bench             the same with every workload, about an hour"
+	@echo "make bench             the same with every workload, at most 75 minutes"
 	@echo "make bench-core        the engine alone, without an API server, a quarter of an hour"
 	@echo "make bench-evidence    what docs/performance.md is made from, 35 minutes, and the page itself"
 
@@ -129,9 +129,9 @@ bench-steady: bench-tools
 bench-evidence: bench-tools
 	$(BIN)/python -m tests.benchmarks.evidence $(BENCH)
 
-# docs/performance.md from docs/performance/*.json and what lies in build/benchmarks
+# docs/performance.md anew from docs/performance/*.json; BENCH names result files to put there first
 bench-docs: bench-tools
-	$(BIN)/python -m tests.benchmarks.report --docs
+	$(BIN)/python -m tests.benchmarks.report $(BENCH) --docs
 
 # --- explaining and releasing it -------------------------------------------------------------------------------------
 

@@ -333,7 +333,7 @@ class LiveProfiles:
 
 def _explained(error: KubeError) -> str:
     if isinstance(error, ApiError) and error.status == 404:
-        return f"the API server has no {COLLECTION}: apply deploy/base/crd-schedulerprofiles.yaml"
+        return f"the API server has no {COLLECTION}: apply deploy/crds/schedulerprofiles.yaml"
     if isinstance(error, ApiError) and error.status == 403:
         return f"no right to list schedulerprofiles ({error.message})"
     return str(error)

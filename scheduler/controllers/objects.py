@@ -1,6 +1,6 @@
 """SchedulerProfile objects, as the API server has them.
 
-The resource's definition is ``deploy/base/crd-schedulerprofiles.yaml``. Nothing is taken on trust that only its schema
+The resource's definition is ``deploy/crds/schedulerprofiles.yaml``. Nothing is taken on trust that only its schema
 guarantees: an object may have been stored under an older one.
 """
 

@@ -42,6 +42,8 @@ _HEALTHY_S = 60.0
 _JOIN_S = 1.0
 _REQUEST_TIMEOUT_S = 30.0
 _RETRIES_S = (1.0, 2.0, 4.0)
+_IDENTITY: Any = "podium"
+"""For peering, which is off. Without one kopf asks for the user's name, and the user of a container may have none."""
 
 
 class ProfileWatch:
@@ -139,6 +141,7 @@ class ProfileWatch:
             settings=_settings(kopf.OperatorSettings()),
             standalone=True,
             clusterwide=True,
+            identity=_IDENTITY,
             stop_flag=self._stop_kopf,
         )
         if self._login_problem is not None:

@@ -1,7 +1,7 @@
 """Test support for plugin authors, and the embedded API server.
 
-Builders of pods and nodes, words for selectors, and a clock that tests move by hand. SemVer covers what is exported
-here.
+The engine in memory (``Harness``), builders of pods and nodes, words for selectors, and a clock that tests move by
+hand. SemVer covers what is exported here.
 """
 
 from scheduler.testing.builders import (
@@ -23,9 +23,11 @@ from scheduler.testing.builders import (
     stable_uid,
 )
 from scheduler.testing.clock import FakeClock
+from scheduler.testing.harness import Harness
 
 __all__ = [
     "FakeClock",
+    "Harness",
     "NodeBuilder",
     "PodBuilder",
     "absent",

@@ -33,7 +33,7 @@ class BindWatch:
         num_reopened: how often the server ended the watch; it was opened again where it had ended.
     """
 
-    def __init__(self, port: int, tls: ssl.SSLContext, namespace: str, prefix: str, wanted: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None, namespace: str, prefix: str, wanted: int) -> None:
         self._port = port
         self._tls = tls
         self._namespace = namespace

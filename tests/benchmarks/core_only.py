@@ -124,7 +124,7 @@ def _measure_elsewhere(case: Case, size: int, metrics: str, options: argparse.Na
         return None
     if options.profile:
         print(answer.stderr)
-    figures: dict[str, Any] = json.loads(answer.stdout)
+    figures: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])  # log lines may stand before
     print(
         f"case {case.letter} {size:>6} nodes, {metrics} metrics: {figures['decisions_per_s']:>7,} decisions/s, "
         f"p50 {figures['decide_us_p50']} µs, p99 {figures['decide_us_p99']} µs",

@@ -149,7 +149,7 @@ def measure(
     run = Bench(core, case, nodes)
     run.go(0, warm_up)
     run.timings = Timings()
-    profiler = cProfile.Profile() if profile else None
+    profiler = cProfile.Profile(thread_time) if profile else None
     begin_s = perf_counter()
     run.go(warm_up, num_pods, profiler)
     total_s = perf_counter() - begin_s

@@ -45,25 +45,25 @@ class Step:
 
 
 STEPS = (
-    Step("W1", 1_000, 500, 3_000, 3, 3.0),
-    Step("W2", 5_000, 1_000, 3_000, 3, 5.0),
-    Step("W3", 1_000, 1_000, 1_500, 2, 2.0),
-    Step("W6", 1_000, 1_000, 600, 2, 2.0),
-    Step("W5", 1_000, 250, 600, 2, 1.8),
-    Step("W8", 1_000, 1_000, 1_500, 2, 3.0),
-    Step("W12r", 5_000, 30_000, 500, 2, 4.0),
-    Step("W9", 500, 2_000, 300, 2, 2.5),
-    Step("W8a", 1_000, 1_000, 1_200, 1, 1.8),
-    Step("W8q", 1_000, 1_000, 1_200, 1, 1.4),
-    Step("W4", 1_000, 1_000, 1_500, 2, 2.0),
-    Step("W7", 1_000, 1_250, 1_500, 2, 2.0),
-    Step("W10", 5_001, 0, 1_000, 1, 1.5),
-    Step("W12", 50, 500, 500, 2, 1.5),
-    Step("W1a", 1_000, 500, 1_500, 1, 0.8),
-    Step("W5m", 1_000, 250, 600, 1, 0.9),
-    Step("W9b", 1_000, 3_000, 600, 1, 1.5),
-    Step("W3", 5_000, 1_000, 800, 1, 2.0),
-    Step("W6", 5_000, 1_000, 500, 1, 2.0),
+    Step("W1", 1_000, 500, 3_000, 3, 3.4),
+    Step("W2", 5_000, 1_000, 3_000, 3, 4.6),
+    Step("W3", 1_000, 1_000, 1_500, 2, 1.7),
+    Step("W6", 1_000, 1_000, 600, 2, 1.3),
+    Step("W5", 1_000, 250, 600, 2, 1.3),
+    Step("W8", 1_000, 1_000, 1_500, 2, 2.8),
+    Step("W12r", 5_000, 30_000, 500, 2, 2.8),
+    Step("W9", 500, 2_000, 300, 2, 1.5),
+    Step("W8a", 1_000, 1_000, 1_200, 1, 1.6),
+    Step("W8q", 1_000, 1_000, 1_200, 1, 1.2),
+    Step("W4", 1_000, 1_000, 1_500, 2, 1.7),
+    Step("W7", 1_000, 1_250, 1_500, 2, 1.6),
+    Step("W10", 5_001, 0, 1_000, 1, 0.9),
+    Step("W12", 50, 500, 500, 2, 1.2),
+    Step("W3", 5_000, 1_000, 800, 1, 1.2),
+    Step("W6", 5_000, 1_000, 500, 1, 1.2),
+    Step("W9b", 1_000, 3_000, 600, 1, 1.0),
+    Step("W5m", 1_000, 250, 600, 1, 0.7),
+    Step("W1a", 1_000, 500, 1_500, 1, 0.6),
 )
 
 
@@ -78,10 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--docs", type=Path, default=report.DOCS, help="where the page is written")
     options = parser.parse_args(argv)
     path = options.output / "evidence.json"
-    earlier = Document.read(path) if options.resume and path.exists() else None
-    document = side_by_side.new_document(path)
-    if earlier is not None:
-        document.results, document.notes = earlier.results, earlier.notes
+    document = side_by_side.new_document(path, resume=options.resume)
     _take(options, document)
     print(f"\n{side_tables.report(document.results)}\n\n" + "\n".join(document.notes))
     report.write_docs(options.docs, [document])
@@ -94,7 +91,7 @@ def _take(options: argparse.Namespace, document: Document) -> None:
     document.notes.clear()
     for step in (step for step in STEPS if step.key in only):
         workload = step.workload(options.scale)
-        if _has(document, workload, step.runs):
+        if side_by_side.is_measured(document, workload, step.runs):
             continue
         estimate = max(step.minutes * min(options.scale, 1), 0.3)
         minutes = (perf_counter() - begin_s) / 60
@@ -104,12 +101,6 @@ def _take(options: argparse.Namespace, document: Document) -> None:
         side_by_side.measure(workload, step.runs, EVERYBODY, document, is_limited_too=step.key == "W1")
         print(f"  {(perf_counter() - begin_s) / 60:.1f} of {options.minutes:g} minutes", flush=True)
     document.save()
-
-
-def _has(document: Document, workload: Workload, runs: int) -> bool:
-    size = (workload.key, workload.nodes, workload.init, workload.pods)
-    mine = [r for r in document.results if (r["workload"], r["nodes"], r["init"], r["pods"]) == size]
-    return len([r for r in side_tables.valid(mine) if r["contestant"] == PODIUM]) >= runs
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """One report from many results: ``python -m tests.benchmarks.report [FILE …] [--docs]``.
 
-Without files it takes every result file in ``build/benchmarks``. It prints the tables; with ``--docs`` the files go into
+It prints the tables of these files, or of every result file in ``build/benchmarks``. With ``--docs`` the files go into
 ``docs/performance`` (beside those that are there already: one name, one file) and ``docs/performance.md`` and its plots are
-made anew from all of them. What stands between the two marks of that page is written by hand, and kept.
+made anew from all that is there. What stands between the two marks of that page is written by hand, and kept.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ HEAD = """\
 # Performance
 
 Made by `make bench-docs` from the files in `docs/performance`; do not edit outside the marked part. How the harness
-works, and how to run it, is in `tests/benchmarks`: `make bench-quick` takes some minutes, `make bench` about an hour,
-`make bench-core` needs no API server.
-"""
+works, and how to run it, is in `tests/benchmarks`: `make bench-quick` takes some minutes, `make bench` at most 75,
+`make bench-core` needs no API server."""
 SIDE_TEXT = """\
 ## Side by side on one machine
 
@@ -82,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("files", type=Path, nargs="*", help="result files")
     parser.add_argument("--docs", type=Path, nargs="?", const=DOCS, help="write the documentation's page")
     options = parser.parse_args(argv)
-    files = options.files or sorted(OUTPUT.glob("*.json"))
+    files = options.files or ([] if options.docs else sorted(OUTPUT.glob("*.json")))
     try:
         documents = [Document.read(path) for path in files]
         if options.docs is None:

@@ -5,7 +5,8 @@ turns (in each run in another order), every one in a fresh namespace with pods o
 an invalid one fails the run. No time is asserted: figures of a noisy machine are to be read as ratios.
 
     python -m tests.benchmarks.side_by_side --quick                     five workloads, one run each, some minutes
-    python -m tests.benchmarks.side_by_side                             everything, three runs, about an hour
+    python -m tests.benchmarks.side_by_side                             everything, three runs, at most 75 minutes
+    python -m tests.benchmarks.side_by_side --resume                    what the last one did not come to
     python -m tests.benchmarks.side_by_side --workloads W1,W3 --runs 5 --pods 2000
     python -m tests.benchmarks.side_by_side --workloads W1 --contestants "podium, profiled" --runs 1
     python -m tests.benchmarks.side_by_side --scale 0.02 --runs 1       does it work? a few minutes
@@ -37,6 +38,7 @@ from tests.controlplane.cluster import ControlPlane
 
 LIMITED_WORKLOAD, LIMITED_PODS = "W1", 1_000
 RUNS, QUICK_RUNS = 3, 1
+MINUTES = 75.0
 METHOD = (
     "etcd keeps its data {where} and runs with --unsafe-no-fsync; kube-apiserver without priority and fairness, limits "
     "3,000. All processes share the machine. Pods per second are counted from the first to the last bind."
@@ -49,30 +51,58 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run what the arguments ask for; returns 1 if any run was invalid."""
     options = _parser().parse_args(argv)
     workloads = _chosen(options)
-    document = new_document(options.output / f"{options.name}.json")
+    document = new_document(options.output / f"{options.name}.json", resume=options.resume)
     runs = int(options.runs or (QUICK_RUNS if options.quick else RUNS))
     wanted = list(options.contestants or (KUBE, PODIUM, NULL))
     begin_s = perf_counter()
     for workload in workloads:
+        if is_measured(document, workload, runs):
+            continue
+        if perf_counter() - begin_s > options.minutes * 60:
+            document.notes.append(f"{workload.key} left out: {options.minutes:g} minutes were over")
+            continue
         measure(workload, runs, wanted, document, is_limited_too=not options.quick)
+    document.save()
     text = side_tables.report(document.results)
     print(f"\n{text}\n\n" + "\n".join(document.notes))
     print(f"\n{perf_counter() - begin_s:.0f} s; written to {document.path}")
-    return 1 if any("problem" in result for result in document.results) else 0
+    return 1 if side_tables.invalid(document.results) else 0
 
 
-def new_document(path: Path) -> Document:
-    """Return an empty document for side-by-side results, and say on what machine they are made."""
+def new_document(path: Path, *, resume: bool) -> Document:
+    """Return a document for side-by-side results, and say on what machine they are made.
+
+    Args:
+        path: where it is kept.
+        resume: begin with what is there already, invalid runs apart.
+    """
     method = METHOD.format(where=machine.etcd_place())
     document = Document.new(SIDE_BY_SIDE, path, method=method)
+    if resume and path.exists():
+        document.results = side_tables.valid(Document.read(path).results)
     print(f"{machine.sentence(document.facts)}\n{method}\n", flush=True)
     return document
+
+
+def is_measured(document: Document, workload: Workload, runs: int) -> bool:
+    """Say whether the document has so many valid runs of Podium on a workload of this size."""
+    mine = [r for r in document.results if _size(r) == _size_of(workload) and r["contestant"] == PODIUM]
+    return len(side_tables.valid(mine)) >= runs
+
+
+def _size(result: Result) -> tuple[str, int, int, int]:
+    return result["workload"], result["nodes"], result["init"], result["pods"]
+
+
+def _size_of(workload: Workload) -> tuple[str, int, int, int]:
+    return workload.key, workload.nodes, workload.init, workload.pods
 
 
 def measure(
     workload: Workload, runs: int, wanted: Sequence[str], document: Document, *, is_limited_too: bool = False
 ) -> None:
-    """Let the contestants take turns on a workload; results go into the document, which is saved."""
+    """Let the contestants take turns on a workload; results go into the document in place of earlier ones."""
+    document.results = [r for r in document.results if _size(r) != _size_of(workload)]
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_measure(workload, runs, wanted, document, is_limited_too=is_limited_too))
 
@@ -83,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workloads", help="keys, comma separated; default: all")
     parser.add_argument("--contestants", nargs="+", choices=tuple(STARTERS), help="default: the first three")
     parser.add_argument("--runs", type=int, help=f"of each contestant (default {QUICK_RUNS} with --quick, else {RUNS})")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="start no workload later than this")
+    parser.add_argument("--resume", action="store_true", help="leave out what the result file has already")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all sizes")
     parser.add_argument("--nodes", type=int, help="cluster size instead of the workload's")
     parser.add_argument("--pods", type=int, help="measured pods instead of the workload's")

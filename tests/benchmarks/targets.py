@@ -1,4 +1,4 @@
-"""The targets, and what the results at hand say about them."""
+"""The targets, and what the results at hand say about them; clusters that are too small decide nothing."""
 
 from __future__ import annotations
 
@@ -54,63 +54,75 @@ def table(results: Results) -> str:
 # --- side by side ----------------------------------------------------------------------------------------------------
 
 
-def _largest_run(results: Results, key: str) -> list[Result]:
-    """Return the runs of a workload at the largest size at which both schedulers were measured."""
+def _compared(results: Results, key: str) -> list[list[Result]]:
+    """Return the runs of a workload by size, the smallest first, where both schedulers were measured."""
     mine = [r for r in results.get(SIDE_BY_SIDE, ()) if r["workload"] == key]
     pairs = [g for g in side_tables.groups(mine).values() if {PODIUM, KUBE} <= {r["contestant"] for r in g}]
-    return max(pairs, key=lambda g: (g[0]["nodes"], g[0]["init"], g[0]["pods"]), default=[])
+    return sorted(pairs, key=lambda g: (g[0]["nodes"], g[0]["init"], g[0]["pods"]))
+
+
+def _largest(results: Results, key: str, contestant: str) -> list[Result]:
+    """Return the runs of one contestant at the largest size."""
+    pairs = _compared(results, key)
+    return [r for r in pairs[-1] if r["contestant"] == contestant] if pairs else []
+
+
+def _counts(result: Result) -> bool:
+    """Say whether a cluster is large enough for the target: the workload's own size, or 1,000 nodes."""
+    load = BY_KEY[result["workload"]]
+    return bool(result["nodes"] >= (load.nodes if load.nodes >= 5_000 else min(load.nodes, 1_000)))
 
 
 def _times(key: str, wanted: float, of_null: float = 0.0) -> Callable[[Results], Finding]:
     """Return how many times as fast as kube-scheduler (and as the null scheduler) a workload went."""
 
     def find(results: Results) -> Finding:
-        mine = _largest_run(results, key)
-        found = spread(side_tables.ratios(mine, PODIUM, KUBE))
-        if found is None:
-            return NOT_MEASURED
-        text = f"{found[0]:.2f} times ({found[1]:.2f} … {found[2]:.2f}) at {mine[0]['nodes']:,} nodes"
-        is_reached = found[0] >= wanted
-        if of_null:
-            null = spread(side_tables.ratios(mine, PODIUM, NULL))
-            text += f", {null[0]:.2f} of null" if null else ", null not measured"
-            is_reached &= null is not None and null[0] >= of_null
-        return Finding(text, is_reached)
+        texts, reached = [], []
+        for mine in _compared(results, key):
+            found = spread(side_tables.ratios(mine, PODIUM, KUBE))
+            if found is None:
+                continue
+            text, is_reached = f"{found[0]:.2f} times ({found[1]:.2f} … {found[2]:.2f})", found[0] >= wanted
+            null = spread(side_tables.ratios(mine, PODIUM, NULL)) if of_null else None
+            if null is not None:
+                text += f", {null[0]:.2f} of null"
+                is_reached &= null[0] >= of_null
+            texts.append(f"{text} at {mine[0]['nodes']:,} nodes")
+            reached += [is_reached] if _counts(mine[0]) else []
+        return Finding("; ".join(texts), all(reached) if reached else None) if texts else NOT_MEASURED
 
     return find
 
 
 def _no_blocking(results: Results) -> Finding:
     """Compare the p99 of fitting pods that arrive at a steady rate with and without the noise."""
-    noisy, quiet = ([r for r in _largest_run(results, key) if r["contestant"] == PODIUM] for key in ("W8a", "W8q"))
+    noisy, quiet = (_largest(results, key, PODIUM) for key in ("W8a", "W8q"))
     with_noise, without = side_tables.wait_ms(noisy, 99), side_tables.wait_ms(quiet, 99)
     if with_noise is None or without is None:
         return NOT_MEASURED
-    return Finding(
-        f"{with_noise:,.0f} ms against {without:,.0f} ms: {with_noise / without:.1f} times", with_noise <= 2 * without
-    )
+    text = f"{with_noise:,.0f} ms against {without:,.0f} ms: {with_noise / without:.1f} times"
+    return Finding(text, with_noise <= 2 * without if _counts(noisy[0]) else None)
 
 
 def _cpu_per_pod(results: Results) -> Finding:
-    found = [
-        side_tables.cpu_ms(
-            [r for r in _largest_run(results, key) if r["contestant"] == PODIUM], "cpu_ms_per_pod_settled", "scheduler"
-        )
-        for key in ("W1", "W2")
-    ]
-    known = [value for value in found if value is not None]
-    if not known:
-        return NOT_MEASURED
-    return Finding(" and ".join(f"{value:.2f} ms" for value in known) + " (1,000 and 5,000 nodes)", max(known) <= 0.6)
+    texts, reached = [], []
+    for key in ("W1", "W2"):
+        mine = _largest(results, key, PODIUM)
+        spent_ms = side_tables.cpu_ms(mine, "cpu_ms_per_pod_settled", "scheduler")
+        if spent_ms is not None:
+            texts.append(f"{spent_ms:.2f} ms at {mine[0]['nodes']:,} nodes")
+            reached += [spent_ms <= 0.6] if _counts(mine[0]) else []
+    return Finding(", ".join(texts), all(reached) if reached else None) if texts else NOT_MEASURED
 
 
 def _start(results: Results) -> Finding:
-    mine = [r for r in _largest_run(results, "W12r") if r["contestant"] == PODIUM]
+    mine = _largest(results, "W12r", PODIUM)
     start_s, rss_mb = (side_tables.median(mine, key) for key in ("start_to_first_bind_s", "peak_rss_mb"))
     if start_s is None or rss_mb is None:
         return NOT_MEASURED
-    size = f"{mine[0]['nodes']:,} nodes and {mine[0]['init']:,} pods"
-    return Finding(f"{start_s:.1f} s, {rss_mb:,.0f} MB peak with {size}", start_s <= 5 and rss_mb <= 400)
+    text = f"{start_s:.1f} s, {rss_mb:,.0f} MB peak with {mine[0]['nodes']:,} nodes and {mine[0]['init']:,} pods"
+    is_whole = _counts(mine[0]) and mine[0]["init"] >= 30_000
+    return Finding(text, start_s <= 5 and rss_mb <= 400 if is_whole else None)
 
 
 # --- the core --------------------------------------------------------------------------------------------------------

@@ -207,6 +207,11 @@ def _mixed_on(index: int, namespace: str, on: str) -> Manifest:
     return _std(f"i-{index:06d}", namespace, labels={"color": color}, spec=spec, node_name=on)
 
 
+def _kinds_apart(index: int, nodes: int) -> int:
+    """Pods of one kind stand on different nodes, because the green ones repel one another."""
+    return (index // 5 + index % 5 * (nodes // 5)) % nodes
+
+
 def _never_fitting(name: str, namespace: str) -> Manifest:
     return pod(name, namespace, requests={"cpu": "9", "memory": "500Mi"})
 
@@ -333,7 +338,7 @@ ALL = (
     ),
     replace(
         _W1, key="W7", title="plain among affinity pods", nodes=2_000, init=2_500, pods=3_000, running=_mixed_on,
-        needs=("InterPodAffinity",), quick=None,
+        home=_kinds_apart, needs=("InterPodAffinity",), quick=None,
     ),
     _W8,
     replace(_W8, key="W8a", title="arriving at 60/s, with noise", pods=1_200, creation_rate=60.0, quick=None, target=None, judged_by="wait"),

@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from tests.chart.all_in_one import ALL_IN_ONE, all_in_one
-from tests.chart.rendering import DEPLOY, Manifest, documents, helm_template, identity, kustomized, rendered
+from tests.chart.rendering import CHART, DEPLOY, Manifest, documents, helm_template, identity, kustomized, rendered
 
 OVERLAYS = sorted(path.parent.name for path in DEPLOY.glob("overlays/*/kustomization.yaml"))
 COMPONENTS = {
     "dynamic-resources": {"rbac": {"dynamicResources": True}},
+    "live-profiles": {"liveProfiles": {"enabled": True}},
     "networkpolicy": {"networkPolicy": {"enabled": True}},
     "certmanager": {"tls": {"mode": "certManager"}},
 }
@@ -35,7 +36,10 @@ def test_the_second_scheduler_is_the_charts_default() -> None:
 def test_components_are_values_of_the_chart(component: str, tmp_path: Path) -> None:
     """Each optional component on top of the second scheduler, against the value that switches it on."""
     built = documents(kustomized_with(component, tmp_path))
-    assert _comparable(built) == _comparable(helm_template(values=COMPONENTS[component]))
+    chart = helm_template(values=COMPONENTS[component])
+    if component == "live-profiles":  # Helm installs definitions apart from what it renders
+        chart += helm_template(values=COMPONENTS[component], options=["--include-crds"])[:1]
+    assert _comparable(built) == _comparable(chart)
 
 
 def test_every_component_is_compared() -> None:
@@ -45,6 +49,12 @@ def test_every_component_is_compared() -> None:
         set(COMPONENTS) | compared_by_overlays
     )
     assert set(OVERLAYS) == {"ha", "replace-default", "second-scheduler"}
+
+
+def test_definitions_are_the_charts() -> None:
+    """Helm takes definitions from a folder of the chart only, so there are two copies, and they are equal."""
+    copies = {path.name: path.read_text() for path in (CHART / "crds").iterdir()}
+    assert copies == {p.name: p.read_text() for p in (DEPLOY / "crds").iterdir() if p.name != "kustomization.yaml"}
 
 
 def test_all_in_one_is_current() -> None:

@@ -145,6 +145,16 @@ def test_a_change_of_the_configuration_rolls_the_pods() -> None:
 
 # --- features --------------------------------------------------------------------------------------------------------
 
+DYNAMIC_RESOURCES = {
+    (verb, "resource.k8s.io", resource)
+    for verb in ("list", "watch")
+    for resource in ("resourceclaims", "resourceslices", "deviceclasses")
+}
+LIVE_PROFILES = DYNAMIC_RESOURCES | {
+    ("list", "scheduling.podium.dev", "schedulerprofiles"),
+    ("watch", "scheduling.podium.dev", "schedulerprofiles"),
+    ("patch", "scheduling.podium.dev", "schedulerprofiles/status"),
+}
 RIGHTS_OF_FEATURES = [
     ({"rbac": {"preemption": False}}, {("delete", "", "pods")}, set()),
     (
@@ -155,17 +165,16 @@ RIGHTS_OF_FEATURES = [
     (
         {"rbac": {"dynamicResources": True}},
         set(),
-        {
-            (verb, "resource.k8s.io", resource)
-            for verb in ("list", "watch")
-            for resource in ("resourceclaims", "resourceslices", "deviceclasses")
-        },
+        DYNAMIC_RESOURCES,
     ),
     (
         {"rbac": {"extra": [{"apiGroups": ["example.org"], "resources": ["widgets"], "verbs": ["list"]}]}},
         set(),
         {("list", "example.org", "widgets")},
     ),
+    ({"liveProfiles": {"enabled": True}}, set(), LIVE_PROFILES),
+    ({"options": {"liveProfiles": {"enabled": True}}}, set(), LIVE_PROFILES),
+    ({"liveProfiles": {"enabled": True}, "options": {"liveProfiles": {"enabled": False}}}, set(), set()),
     ({"leaderElection": {"enabled": False}, "replicaCount": 1},
      {("create", "coordination.k8s.io", "leases"), ("get", "coordination.k8s.io", "leases"),
       ("update", "coordination.k8s.io", "leases")}, set()),

@@ -46,11 +46,17 @@ pluginConfig: {{- toYaml . | nindent 2 }}
 
 {{- define "podium.options" -}}
 {{- $options := dict "apiVersion" "podium.dev/v1alpha1" "kind" "SchedulerOptions" -}}
+{{- if .Values.liveProfiles.enabled }}{{ $_ := set $options "liveProfiles" (dict "enabled" true) }}{{ end -}}
 {{- mergeOverwrite $options (deepCopy .Values.options) | toYaml -}}
 {{- end -}}
 
 {{- define "podium.hasOptions" -}}
-{{- if .Values.options }}true{{ end -}}
+{{- if or .Values.options .Values.liveProfiles.enabled }}true{{ end -}}
+{{- end -}}
+
+{{/* Whether SchedulerProfile objects are followed in the end, whichever value says so. */}}
+{{- define "podium.hasLiveProfiles" -}}
+{{- if dig "liveProfiles" "enabled" false (include "podium.options" . | fromYaml) }}true{{ end -}}
 {{- end -}}
 
 {{/* Combinations that would do harm. Each sentence says what to change. */}}

@@ -46,11 +46,20 @@
   resources: [persistentvolumes, persistentvolumeclaims]
   verbs: [patch]
 {{- end }}
-{{- if .Values.rbac.dynamicResources }}
-# Claims and devices, for plugins that look at them.
+{{- if or .Values.rbac.dynamicResources (include "podium.hasLiveProfiles" .) }}
+# Claims and devices, for plugins that look at them; a live profile may bring one at any time.
 - apiGroups: [resource.k8s.io]
   resources: [resourceclaims, resourceslices, deviceclasses]
   verbs: [list, watch]
+{{- end }}
+{{- if include "podium.hasLiveProfiles" . }}
+# Live profiles: following the objects, and saying in their status what became of them.
+- apiGroups: [scheduling.podium.dev]
+  resources: [schedulerprofiles]
+  verbs: [list, watch]
+- apiGroups: [scheduling.podium.dev]
+  resources: [schedulerprofiles/status]
+  verbs: [patch]
 {{- end }}
 {{- with .Values.rbac.extra }}
 {{ toYaml . }}

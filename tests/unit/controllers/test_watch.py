@@ -1,5 +1,6 @@
 """kopf on the embedded API server: it tells of changes, leaves signals and objects alone, and is started again."""
 
+import pwd
 import signal
 import ssl
 import subprocess
@@ -94,6 +95,21 @@ def test_it_tells_of_what_is_there_and_of_every_change_but_status(server, start,
     (left,) = server.list("schedulerprofiles")
     assert left["metadata"].keys() & {"finalizers", "annotations"} == set()
     assert server.list("events") == []
+
+
+def test_the_user_may_be_unknown_to_the_system(server, start, news, monkeypatch):
+    """As in a container that runs under a number of its own."""
+
+    def unknown(number):
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    server.create(manifest("there"))
+    watch = start(server.url)
+    news.wait(lambda: news.changes == 1)
+    assert watch.problem == ""
 
 
 def test_a_cut_stream_is_opened_again(server, start, news):
