@@ -220,7 +220,10 @@ def _check_class(name: str, made: type[Plugin], origin: Origin) -> None:
         return
     if not (isinstance(made.Args, type) and issubclass(made.Args, PluginArgs)):
         raise RegistryError(f"{about}: its Args must inherit from scheduler.api.PluginArgs")
-    loose = loose_part(made.Args)
+    try:
+        loose = loose_part(made.Args)
+    except Exception as error:  # types that are imported for type checkers only, or that msgspec does not know
+        raise RegistryError(f"{about}: the types in its Args cannot be read: {_shown(error)}") from error
     if loose is not None:
         raise RegistryError(f"{about}: {loose} in its Args must inherit from scheduler.api.PluginArgs")
 

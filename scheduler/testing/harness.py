@@ -145,7 +145,6 @@ class Harness:
         self.events: list[EmitEvent] = []
         self.evicted: list[Pod] = []
         self.last: Attempt | None = None
-        self._loop = asyncio.new_event_loop()
         self._known: dict[tuple[type[KubeObject], str], KubeObject] = {}
         self._bound: list[tuple[Pod, str]] = []
         self._version = 0
@@ -170,6 +169,7 @@ class Harness:
                 background=self._background,
             ),
         )
+        self._loop = asyncio.new_event_loop()  # not before the profile is known to be good
         self._binder = Binder(
             self.core,
             clock=self.clock,

@@ -203,6 +203,10 @@ class LoosePart(msgspec.Struct):
     zone: str = ""
 
 
+class UnreadableArgs(PluginArgs):
+    zone: "NotImported"  # noqa: F821  the mistake
+
+
 class LooseArgs(PluginArgs):
     zones: dict[str, list[LoosePart | None]] | None = None
 
@@ -212,6 +216,7 @@ class LooseArgs(PluginArgs):
     [
         pytest.param({"api_version": 2}, " was written for version 2 of scheduler.api, this is version 1: install a version of it, or of Podium, that goes with the other", id="another interface"),
         pytest.param({"Args": dict}, ": its Args must inherit from scheduler.api.PluginArgs", id="args of another kind"),
+        pytest.param({"Args": UnreadableArgs}, ": the types in its Args cannot be read: NameError: name 'NotImported' is not defined", id="types that are not there at run time"),
         pytest.param({"Args": LooseArgs}, ": LoosePart in its Args must inherit from scheduler.api.PluginArgs", id="a part that lets unknown fields pass"),
     ],
 )  # fmt: skip
