@@ -5,9 +5,10 @@ are kube-scheduler's (v1.36, default feature gates), so that dashboards and aler
 (``pkg/scheduler/metrics/metrics.go``, ``component-base/metrics/prometheus``). Ours start with ``podium_``.
 
 # differs: what describes Go and its libraries is absent: ``go_*``, ``workqueue_*``, ``rest_client_exec_plugin_*``,
-# ``rest_client_transport_*``; Python's own runtime is under ``python_*``. The four batching metrics
-# (``scheduler_batch_*``, ``scheduler_get_node_hint_*``, ``scheduler_store_schedule_results_*``) are absent because the
-# class cache does that work without hints. A test compares the rest with a running kube-scheduler.
+# ``rest_client_transport_*``, ``rest_client_request_retries_total`` (what is sent again is decided by who asked, not by
+# a client library); Python's own runtime is under ``python_*``. The four batching metrics (``scheduler_batch_*``,
+# ``scheduler_get_node_hint_*``, ``scheduler_store_schedule_results_*``) are absent because the class cache does that
+# work without hints. A test compares the rest with a running kube-scheduler.
 """
 
 from __future__ import annotations
@@ -258,14 +259,6 @@ class Families:
         )
         self.rest_request_size = self._rest("request_size_bytes", "Request size in bytes", _REST_BYTES)
         self.rest_response_size = self._rest("response_size_bytes", "Response size in bytes", _REST_BYTES)
-        self.rest_retries: CounterFamily = self._counter(
-            "rest_client_request_retries_total",
-            "Number of request retries, partitioned by status code, verb, and host.",
-            "code",
-            "verb",
-            "host",
-            shared=True,
-        )
         self._election_and_build()
         self._about_metrics()
 

@@ -352,10 +352,6 @@ class Metrics:
         if received_bytes is not None:
             families.rest_response_size.labels(method, host).observe(received_bytes)
 
-    def rest_retry(self, code: str, method: str, host: str) -> None:
-        """Count a request that is sent again; any thread."""
-        self.families.rest_retries.labels(code, method, host).inc()
-
     def event_posted(self, verb: str) -> None:
         """Count an event written: ``create`` or ``patch``; any thread."""
         self.families.events_posted.labels(verb).inc()

@@ -64,7 +64,6 @@ UPSTREAM = {
         [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60],
         "ALPHA",
     ),
-    "rest_client_request_retries_total": ("counter", ("code", "verb", "host"), [], "ALPHA"),
     "kubernetes_healthcheck": ("gauge", ("name", "type"), [], "STABLE"),
     "kubernetes_healthchecks_total": ("counter", ("name", "type", "status"), [], "STABLE"),
     "kubernetes_feature_enabled": ("gauge", ("name", "stage"), [], "BETA"),
