@@ -7,7 +7,7 @@ PYTEST := $(BIN)/pytest -q
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance docs docs-reference release lock clean \
-        bench bench-tools bench-quick bench-core bench-steady bench-evidence bench-docs
+        bench bench-tools bench-quick bench-core bench-start bench-steady bench-evidence bench-docs
 
 help:
 	@echo "make demo              see the scheduler at work, on an embedded API server"
@@ -120,6 +120,10 @@ bench-core: dev
 	$(BIN)/python -m tests.benchmarks.core_only $(BENCH)
 	$(BIN)/python -m tests.benchmarks.core_preemption
 	$(BIN)/python -m tests.benchmarks.plugin_cost
+
+# from the start of the process to the first bind, with 5,000 nodes and 30,000 bound pods on the API server
+bench-start: bench-tools
+	$(BIN)/python -m tests.benchmarks.side_by_side --workloads W12r --name start $(BENCH)
 
 # 200,000 pods through the core, then 20,000 through the daemon on a real API server
 bench-steady: bench-tools

@@ -33,7 +33,7 @@ __all__ = ["InvalidRunError", "Run", "fill_cluster", "fill_nodes"]
 
 READY_S = 60.0
 SETTLE_S = 60.0
-NOISY_SETTLE_S = 2.0  # noise keeps the contestant busy
+NOISY_SETTLE_S = 5.0  # noise keeps the contestant busy
 SETTLE_STEP_S = 0.5
 AT_REST = 0.04  # share of a core below which a contestant counts as at rest
 CREATORS = 16

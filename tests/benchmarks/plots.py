@@ -52,7 +52,9 @@ def _side_by_side(pyplot: Any, directory: Path, results: Sequence[Result]) -> li
     names = []
     if bars:
         names.append(_bars(pyplot, directory / "ratios.svg", bars, "Podium against kube-scheduler", "times as fast"))
-    names.append(_lines(pyplot, directory / "throughput.svg", sizes, ("Plain pods", "nodes", "pods/s"), "log", "log"))
+    names.append(
+        _lines(pyplot, directory / "throughput.svg", sizes, ("Plain pods", "nodes", "pods/s"), "log", "linear")
+    )
     if waits:
         labels = ("From creation to bind, pods arriving", "per cent of the pods", "ms")
         names.append(_lines(pyplot, directory / "waits.svg", waits, labels, "linear", "log"))
@@ -95,6 +97,8 @@ def _lines(pyplot: Any, path: Path, series: Series, labels: tuple[str, str, str]
         axes.plot([p[0] for p in ordered], [p[1] for p in ordered], marker="o", markersize=3, label=name)
     axes.set_xscale(x_scale)
     axes.set_yscale(y_scale)
+    if y_scale == "linear":
+        axes.set_ylim(bottom=0)
     if series:
         axes.legend(fontsize=8)
     return _finish(pyplot, figure, axes, path, labels)
