@@ -118,12 +118,28 @@ class CodedColumn(Generic[V]):
     selector costs as many Python steps as there are distinct values. ``values`` may hold values that no row has now.
     """
 
-    __slots__ = ("code_of", "codes", "values")
+    __slots__ = ("_is_complete", "_present", "code_of", "codes", "values")
 
     def __init__(self, codes: Int32Column, values: Sequence[V], code_of: Mapping[V, int]) -> None:
         self.codes = codes
         self.values = values
         self.code_of = code_of
+        self._is_complete: bool | None = None
+        self._present: BoolColumn | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Say whether every row has a value; worked out once."""
+        if self._is_complete is None:
+            self._is_complete = bool((self.codes >= 0).all())
+        return self._is_complete
+
+    @property
+    def present(self) -> BoolColumn:
+        """Return by code whether any row has it; worked out once, must not be written to."""
+        if self._present is None:
+            self._present = np.bincount(self.codes + np.int32(1), minlength=len(self.values) + 1)[1:] > 0
+        return self._present
 
     def test(self, predicate: Callable[[V], bool], *, missing: bool) -> BoolColumn:
         """Return ``predicate(value)`` for each row, ``missing`` for rows without a value; O(distinct values) calls."""
@@ -234,6 +250,15 @@ class NodesView(Protocol):
 
         A missing selector matches no pod, an empty one every pod. Asking the same again costs as much as pods came and
         went since.
+        """
+
+    def matching_pods_by(
+        self, key: str, namespaces: frozenset[str] | None, selector: LabelSelector | None, *, include_terminating: bool
+    ) -> IntColumn:
+        """Return ``matching_pods`` added up by code of the label ``key``; one more entry at the end, a 0.
+
+        Nodes without the label are left out. On all nodes, asking the same again costs as much as pods came and went
+        since.
         """
 
     @property

@@ -399,6 +399,7 @@ class Pod(KubeObject, frozen=True):
         a, b = self.metadata, other.metadata
         return (
             self.spec == other.spec
+            and a.namespace == b.namespace
             and a.labels == b.labels
             and a.annotations == b.annotations
             and a.deletion_timestamp == b.deletion_timestamp

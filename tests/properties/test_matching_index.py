@@ -57,7 +57,7 @@ class IndexMachine(RuleBasedStateMachine):
         super().__init__()
         self.cache, self.snapshot = Cache(), Snapshot()
         self.pods = {}
-        self.nodes = set()
+        self.nodes = {}
         self.number = 0
 
     def _keep(self, made):
@@ -68,17 +68,18 @@ class IndexMachine(RuleBasedStateMachine):
         self.number += 1
         return placed(shape, self.number, node_name)
 
-    @rule(name=some_node, zone=st.sampled_from("ab"))
-    def put_node(self, name, zone):
-        self.cache.update_node(node(name).zone(zone).obj())
-        self.nodes.add(name)
+    @rule(name=some_node, zone=st.sampled_from("ab"), rack=st.sampled_from(("1", "2", None)))
+    def put_node(self, name, zone, rack):
+        made = node(name).zone(zone)
+        self.cache.update_node((made if rack is None else made.label("rack", rack)).obj())
+        self.nodes[name] = rack
 
     @precondition(lambda self: self.nodes)
     @rule(data=st.data())
     def remove_node(self, data):
         name = data.draw(st.sampled_from(sorted(self.nodes)))
         self.cache.remove_node(name)
-        self.nodes.remove(name)
+        del self.nodes[name]
 
     @rule(target=assumed, shape=shapes, name=some_node)
     def assume(self, shape, name):
@@ -124,6 +125,32 @@ class IndexMachine(RuleBasedStateMachine):
             part = view.matching_pods(namespaces, selector, include_terminating=include_terminating)
             assert part.tolist() == found.tolist()[-1:]
 
+    @rule(asked=questions, also_rows=st.booleans())
+    def ask_by_label(self, asked, also_rows):
+        """The sums for each value of a label, which nodes may lack, and which may change."""
+        self.cache.update_snapshot(self.snapshot)
+        self._check_sums(self.snapshot, self.nodes, asked)
+        if also_rows and len(self.snapshot):
+            view = self.snapshot.take([len(self.snapshot) - 1])
+            self._check_sums(view, view.names, asked)
+
+    def _check_sums(self, nodes, names, asked):
+        namespaces, selector, include_terminating = asked
+        sums = nodes.matching_pods_by("rack", namespaces, selector, include_terminating=include_terminating)
+        column, expected = nodes.label("rack"), dict.fromkeys("12", 0)
+        for name, count in self._counted(*asked).items():
+            if name in names and self.nodes[name] is not None:
+                expected[self.nodes[name]] += count
+        assert len(sums) == len(column.values) + 1
+        assert {value: sums[code] for value, code in column.code_of.items()} == {
+            value: expected[value] for value in column.code_of
+        }
+        assert sums.sum() == sum(expected.values())
+        assert column.is_complete is all(self.nodes[name] is not None for name in names)
+        assert {value for value, code in column.code_of.items() if column.present[code]} == {
+            self.nodes[name] for name in names
+        } - {None}
+
     def _counted(self, namespaces, selector, include_terminating):
         wanted = [
             made
@@ -156,3 +183,4 @@ class TestCrampedIndex(IndexMachine.TestCase):
         monkeypatch.setattr(matching, "_CHEAP_BACKLOG", 1)
         monkeypatch.setattr(matching, "_FEW_COUNTS", 0)
         monkeypatch.setattr(matching, "_MAX_QUESTIONS", 3)
+        monkeypatch.setattr(matching, "_MAX_KNOWN", 1)

@@ -13,17 +13,7 @@ import numpy as np
 
 from scheduler.api import BoolColumn, CodedColumn, IntColumn, NodesView
 
-__all__ = ["DomainCounts", "TopologyCounts", "count_by_code"]
-
-
-def count_by_code(column: CodedColumn[str], pods: IntColumn) -> IntColumn:
-    """Return the sum of ``pods`` over the nodes of each code; one more entry, a 0, for nodes without a value."""
-    size = len(column.values)
-    # Moved by one, so that code -1 has a place too. bincount adds in float64, which is exact up to 2**53 pods.
-    sums = np.bincount(column.codes + np.int32(1), weights=pods, minlength=size + 1)
-    counts = np.zeros(size + 1, np.int64)
-    counts[:size] = sums[1 : size + 1]
-    return counts
+__all__ = ["DomainCounts", "TopologyCounts"]
 
 
 class DomainCounts:
@@ -32,7 +22,7 @@ class DomainCounts:
     __slots__ = ("_by_code", "_changes", "_code_of")
 
     def __init__(self, column: CodedColumn[str] | None = None, by_code: IntColumn | None = None) -> None:
-        """Take over counts as ``count_by_code`` makes them (not written to), or start with none at all."""
+        """Take over counts by code with a 0 at the end (not written to), or start with none at all."""
         self._code_of: Mapping[str, int] = {} if column is None else column.code_of
         self._by_code = by_code
         self._changes: dict[str, int] = {}

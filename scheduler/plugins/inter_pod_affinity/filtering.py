@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api import BoolColumn, NodesView, NodeView, Pod, StateKey, Status, TermCounts, Verdicts
+from scheduler.api import BoolColumn, IntColumn, NodesView, NodeView, Pod, StateKey, Status, TermCounts, Verdicts
 from scheduler.model.affinity import AffinityTerm
-from scheduler.plugins.inter_pod_affinity.domains import TopologyCounts, count_by_code
+from scheduler.plugins.inter_pod_affinity.domains import TopologyCounts
 from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
 from scheduler.plugins.inter_pod_affinity.terms import Question, conjunction, matches_all, question
 
@@ -116,27 +116,24 @@ def _count_near(near: Sequence[Question], keys: Sequence[str], nodes: NodesView)
     counts = TopologyCounts()
     if near:
         all_of_them = conjunction(near)
-        pods = nodes.matching_pods(all_of_them.namespaces, all_of_them.selector, include_terminating=True)
         for key in keys:
-            column = nodes.label(key)
-            counts.put(key, column, count_by_code(column, pods))
+            counts.put(key, nodes.label(key), _by_code(all_of_them, key, nodes))
     return counts
 
 
 def _count_apart(apart: Sequence[tuple[Question, str]], nodes: NodesView) -> TopologyCounts:
     counts = TopologyCounts()
-    for key, pods in _pods_by_key(apart, nodes).items():
-        column = nodes.label(key)
-        counts.put(key, column, count_by_code(column, pods))
+    by_key: dict[str, IntColumn] = {}
+    for asked, key in apart:
+        by_code = _by_code(asked, key, nodes)
+        by_key[key] = by_key[key] + by_code if key in by_key else by_code
+    for key, by_code in by_key.items():
+        counts.put(key, nodes.label(key), by_code)
     return counts
 
 
-def _pods_by_key(apart: Sequence[tuple[Question, str]], nodes: NodesView) -> dict[str, NDArray[np.int64]]:
-    by_key: dict[str, NDArray[np.int64]] = {}
-    for asked, key in apart:
-        pods = nodes.matching_pods(asked.namespaces, asked.selector, include_terminating=True)
-        by_key[key] = by_key[key] + pods if key in by_key else pods
-    return by_key
+def _by_code(asked: Question, key: str, nodes: NodesView) -> IntColumn:
+    return nodes.matching_pods_by(key, asked.namespaces, asked.selector, include_terminating=True)
 
 
 def _count_repelling(carried: Sequence[TermCounts], nodes: NodesView) -> TopologyCounts:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.api import MAX_NODE_SCORE, CodedColumn, IntColumn, NodesView, NodeView, Pod, StateKey
-from scheduler.plugins.inter_pod_affinity.domains import count_by_code
 from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
 from scheduler.plugins.inter_pod_affinity.terms import question
 
@@ -62,8 +61,9 @@ def _own_preferences(pod: Pod, nodes: NodesView, namespaces: Namespaces) -> Iter
     for sign, preferences in ((1, terms.preferred_affinity), (-1, terms.preferred_anti_affinity)):
         for term, weight in preferences:
             asked = question(term, namespaces)
-            pods = nodes.matching_pods(asked.namespaces, asked.selector, include_terminating=True)
-            counts = count_by_code(nodes.label(term.topology_key), pods)
+            counts = nodes.matching_pods_by(
+                term.topology_key, asked.namespaces, asked.selector, include_terminating=True
+            )
             if counts.any():
                 yield term.topology_key, counts * (sign * weight)
 

@@ -1,6 +1,7 @@
 """Domains: matching pods by value of a topology label, over all nodes at once.
 
-A domain is a code of the label's column, so counting is one ``bincount`` over the rows with a matching pod.
+A domain is a code of the label's column. Where all nodes count, the snapshot keeps the sums; else counting is one
+``bincount`` over the rows with a matching pod.
 """
 
 from __future__ import annotations
@@ -38,13 +39,19 @@ class Domains:
         number: how many domains there are.
     """
 
-    def __init__(self, column: CodedColumn[str], pods: IntColumn, rows: BoolColumn | None) -> None:
-        """Count; ``rows`` are the nodes that count (None: all), which must have the label."""
+    def __init__(self, column: CodedColumn[str], counts: IntColumn, known: BoolColumn) -> None:
+        """Take over counts and what is known, by code of the column."""
         self.column = column
+        self.counts = counts
+        self.known = known
+        self.number = int(np.count_nonzero(known))
+
+    @classmethod
+    def of_rows(cls, column: CodedColumn[str], pods: IntColumn, rows: BoolColumn) -> Domains:
+        """Count on ``rows``, the nodes that count, which must have the label."""
         size = len(column.values)
-        self.counts = count_by_code(column.codes, pods, rows, size)
-        self.known = np.bincount(column.codes if rows is None else column.codes[rows], minlength=size) > 0
-        self.number = int(np.count_nonzero(self.known))
+        known = np.bincount(column.codes[rows], minlength=size) > 0
+        return cls(column, count_by_code(column.codes, pods, rows, size), known)
 
     def code(self, value: str) -> int | None:
         """Return the code of a domain, or None if the value is none."""
@@ -73,5 +80,5 @@ class Domains:
         return int(np.count_nonzero(self._known_counts == self.minimum))
 
 
-NO_DOMAINS = Domains(CodedColumn[str](np.zeros(0, np.int32), (), {}), np.zeros(0, np.int64), None)
+NO_DOMAINS = Domains(CodedColumn[str](np.zeros(0, np.int32), (), {}), np.zeros(0, np.int64), np.zeros(0, np.bool_))
 """Of a constraint for which no node counts."""

@@ -138,12 +138,18 @@ class FilterState:
 
     def filter_all(self, nodes: NodesView) -> Verdicts:
         """Judge all nodes."""
-        ok = np.ones(len(nodes), np.bool_)
+        ok: BoolColumn | None = None
         for rule in self._rules:
             column = nodes.label(rule.constraint.topology_key)
-            ok &= rule.has_room(column).take(column.codes)
+            has_room = rule.has_room(column)
+            if column.is_complete and has_room[:-1].all():
+                continue
+            of_rule = has_room.take(column.codes)
+            ok = of_rule if ok is None else ok & of_rule
             if not ok.any():
                 break
+        if ok is None:
+            ok = np.ones(len(nodes), np.bool_)
         return Verdicts(ok, lambda rows: self._explain(nodes, rows))
 
     def _explain(self, nodes: NodesView, rows: NDArray[np.intp]) -> list[tuple[Status, NDArray[np.intp]]]:
@@ -174,7 +180,9 @@ def count_domains(pod: Pod, constraints: Sequence[Constraint], nodes: NodesView)
 def _domains(pod: Pod, constraint: Constraint, nodes: NodesView, inclusion: Inclusion) -> Domains:
     if inclusion.is_empty:
         return NO_DOMAINS
-    pods = nodes.matching_pods(
-        frozenset((pod.metadata.namespace,)), constraint.counted_selector, include_terminating=False
-    )
-    return Domains(nodes.label(constraint.topology_key), pods, inclusion.rows(constraint))
+    key, namespaces = constraint.topology_key, frozenset((pod.metadata.namespace,))
+    column, rows, selector = nodes.label(key), inclusion.rows(constraint), constraint.counted_selector
+    if rows is None:
+        sums = nodes.matching_pods_by(key, namespaces, selector, include_terminating=False)
+        return Domains(column, sums[:-1], column.present)
+    return Domains.of_rows(column, nodes.matching_pods(namespaces, selector, include_terminating=False), rows)

@@ -76,8 +76,9 @@ def _with_keys(nodes: NodesView, constraints: Iterable[Constraint]) -> BoolColum
     """
     found: BoolColumn | None = None
     for constraint in constraints:
-        has_key = nodes.label(constraint.topology_key).codes >= 0
-        if not has_key.all():
+        column = nodes.label(constraint.topology_key)
+        if not column.is_complete:
+            has_key = column.codes >= 0
             found = has_key if found is None else found & has_key
             if not found.any():
                 break

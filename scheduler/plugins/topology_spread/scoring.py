@@ -168,7 +168,13 @@ def _soft_rule(
 
 
 def _count_domains(pod: Pod, constraint: Constraint, nodes: NodesView, rows: BoolColumn | None) -> IntColumn:
-    codes, size = _codes_with_none(nodes.label(constraint.topology_key))
+    column = nodes.label(constraint.topology_key)
+    if rows is None and column.is_complete:
+        namespaces = frozenset((pod.metadata.namespace,))
+        return nodes.matching_pods_by(
+            constraint.topology_key, namespaces, constraint.counted_selector, include_terminating=False
+        )
+    codes, size = _codes_with_none(column)
     return count_by_code(codes, _matching(pod, constraint, nodes), rows, size)
 
 
@@ -178,12 +184,14 @@ def _codes_with_none(column: CodedColumn[str]) -> tuple[Int32Column, int]:
     parity: where such nodes are not ignored, they are one domain together with those whose value is empty.
     """
     size = len(column.values)
-    if not (column.codes < 0).any():
+    if column.is_complete:
         return column.codes, size
     return np.where(column.codes < 0, np.int32(column.code_of.get("", size)), column.codes), size + 1
 
 
 def _num_domains(column: CodedColumn[str]) -> int:
+    if column.is_complete:
+        return int(np.count_nonzero(column.present))
     codes, size = _codes_with_none(column)
     present = np.zeros(size, np.bool_)
     present[codes] = True
@@ -191,16 +199,15 @@ def _num_domains(column: CodedColumn[str]) -> int:
 
 
 def _scores(rule: _SoftRule, pod: Pod, nodes: NodesView) -> FloatColumn:
-    codes = nodes.label(rule.constraint.topology_key).codes
+    column = nodes.label(rule.constraint.topology_key)
     if rule.counts is None:
         scores = rule.scores(_matching(pod, rule.constraint, nodes))
-        missing = codes < 0
-        if missing.any():
-            scores[missing] = 0.0
+        if not column.is_complete:
+            scores[column.codes < 0] = 0.0
         return scores
     by_code = np.zeros(len(rule.column.values) + 1, np.float64)  # the last one is for nodes without the label
     by_code[:-1] = rule.scores(rule.counts[: len(rule.column.values)])
-    return by_code.take(codes)
+    return by_code.take(column.codes)
 
 
 def _count(rule: _SoftRule, value: str, pod: Pod, node: NodeView) -> int:
@@ -229,8 +236,9 @@ def _matching(pod: Pod, constraint: Constraint, nodes: NodesView) -> IntColumn:
 def _lacking_a_key(nodes: NodesView, constraints: Sequence[Constraint]) -> BoolColumn | None:
     lacking: BoolColumn | None = None
     for constraint in constraints:
-        missing = nodes.label(constraint.topology_key).codes < 0
-        if missing.any():
+        column = nodes.label(constraint.topology_key)
+        if not column.is_complete:
+            missing = column.codes < 0
             lacking = missing if lacking is None else lacking | missing
             if lacking.all():
                 break

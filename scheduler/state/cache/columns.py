@@ -118,31 +118,42 @@ class ResourceColumns(Generic[S]):
 
 
 class CodedStore(Generic[V]):
-    """A dictionary-coded column that is written row by row.
+    """A dictionary-coded column that is written row by row."""
 
-    Attributes:
-        column: what readers get; replaced when the order of rows or the dictionary is renewed.
-    """
-
-    __slots__ = ("_code_of", "_codes", "_values", "column")
+    __slots__ = ("_code_of", "_codes", "_column", "_values")
 
     def __init__(self, values: Sequence[V | None]) -> None:
         """Code ``values``, one a row, None where a row has no value."""
         self._values: list[V] = []
         self._code_of: dict[V, int] = {}
         self._codes = np.fromiter(map(self._code, values), np.int32, len(values))
-        self._publish()
+        self._column: CodedColumn[V] | None = None
+
+    @property
+    def column(self) -> CodedColumn[V]:
+        """Return the column as it is now.
+
+        It is another object whenever a row, the order of rows or the dictionary has changed, so that what was worked
+        out of a column can be kept with it.
+        """
+        if self._column is None:
+            self._column = CodedColumn(read_only(self._codes), self._values, self._code_of)
+        return self._column
 
     def write(self, row: int, value: V | None) -> None:
         """Set the value of one row."""
-        self._codes[row] = self._code(value)
+        code = self._code(value)
+        if self._codes.item(row) == code:
+            return
+        self._codes[row] = code
+        self._column = None
         if len(self._values) > 2 * len(self._codes) + _SLACK:
             self._renew()
 
     def reorder(self, change: Reorder) -> None:
         """Follow a change of the row order; new rows have no value until they are written."""
         self._codes = change.move(self._codes, fill=-1)
-        self._publish()
+        self._column = None
 
     def _code(self, value: V | None) -> int:
         if value is None:
@@ -160,10 +171,6 @@ class CodedStore(Generic[V]):
         self._values = [self._values[code] for code in used.tolist() if code >= 0]
         self._code_of = {value: code for code, value in enumerate(self._values)}
         self._codes = (codes - int(has_none)).astype(np.int32)
-        self._publish()
-
-    def _publish(self) -> None:
-        self.column: CodedColumn[V] = CodedColumn(read_only(self._codes), self._values, self._code_of)
 
 
 class LabelColumns:

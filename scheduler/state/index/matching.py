@@ -18,15 +18,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.views import IntColumn
+from scheduler.api.views import CodedColumn, IntColumn
 from scheduler.model.meta import LabelSelector, LabelSelectorRequirement
 from scheduler.model.pod import Pod
 from scheduler.model.selectors import label_selector_matches
+from scheduler.state.index.by_code import CodesBySlot, SumsByCode
 from scheduler.state.index.label_classes import Change, LabelClass, LabelClasses
 
 __all__ = ["MatchingPods"]
 
 _MAX_QUESTIONS = 512
+_MAX_KNOWN = 256
+_MAX_KEYS = 8
 _FEW_COUNTS = 16
 _CHEAP_BACKLOG = 64
 
@@ -43,9 +46,11 @@ class _Question:
     """
 
     __slots__ = (
+        "_by_key",
         "_classes",
         "_column",
         "_include_terminating",
+        "_known",
         "_namespaces",
         "_selector",
         "position",
@@ -68,6 +73,8 @@ class _Question:
         self.rows_of: Slots | None = None
         self.position = 0
         self._column = np.zeros(0, np.int64)
+        self._known: dict[LabelClass, bool] = {}
+        self._by_key: dict[str, SumsByCode] = {}
         self._count()
 
     def answer(self, slots: Slots) -> IntColumn:
@@ -77,6 +84,16 @@ class _Question:
             self.rows, self.rows_of = self._column[slots], slots
             self.rows.flags.writeable = False
         return self.rows
+
+    def answer_by(self, key: str, codes: CodesBySlot) -> IntColumn:
+        """Return the up-to-date answer added up by code of a label; the array is never written to again."""
+        self._catch_up()
+        kept = self._by_key.get(key)
+        if kept is None or kept.codes is not codes:
+            if kept is None and len(self._by_key) >= _MAX_KEYS:
+                self._by_key.clear()
+            kept = self._by_key[key] = SumsByCode(codes, self._column[codes.slots])
+        return kept.hand_out()
 
     def _catch_up(self) -> None:
         """Take in what happened since; a node that is new may have a slot beyond the column's end."""
@@ -94,10 +111,13 @@ class _Question:
             self._apply(changes)
 
     def _apply(self, changes: Sequence[Change]) -> None:
+        sums = self._by_key.values()
         for of, slot, delta in changes:
             if self._concerns(of):
                 self._column[slot] += delta
                 self.rows = None
+                for by_code in sums:
+                    by_code.add(slot, delta)
         self.position = self._classes.position
 
     def _count(self) -> None:
@@ -106,9 +126,18 @@ class _Question:
             if self._concerns(of):
                 _add_counts(column, of.counts)
         self._column, self.rows = column, None
+        self._by_key.clear()
         self.position = self._classes.position
 
     def _concerns(self, of: LabelClass) -> bool:
+        known = self._known.get(of)
+        if known is None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            known = self._known[of] = self._selects(of)
+        return known
+
+    def _selects(self, of: LabelClass) -> bool:
         if of.is_terminating and not self._include_terminating:
             return False
         if self._namespaces is not None and of.namespace not in self._namespaces:
@@ -122,11 +151,12 @@ class MatchingPods:
     Pods and nodes are put in by the cache alone, which gives a node a slot before it puts pods on it.
     """
 
-    __slots__ = ("_classes", "_questions")
+    __slots__ = ("_classes", "_codes", "_questions")
 
     def __init__(self) -> None:
         self._classes = LabelClasses()
         self._questions: OrderedDict[QuestionKey, _Question] = OrderedDict()
+        self._codes: dict[str, CodesBySlot] = {}
 
     # --- written by the cache ---
 
@@ -177,6 +207,34 @@ class MatchingPods:
         """
         if selector is None:
             return np.zeros(len(slots), np.int64)
+        return self._question(namespaces, selector, include_terminating).answer(slots)
+
+    def counts_by(
+        self,
+        key: str,
+        column: CodedColumn[str],
+        slots: Slots,
+        namespaces: frozenset[str] | None,
+        selector: LabelSelector | None,
+        *,
+        include_terminating: bool,
+    ) -> IntColumn:
+        """Return ``counts`` added up by code of ``column``, the label ``key`` of the nodes in ``slots``, and a 0.
+
+        Nodes without the label are left out. The array is never written to again.
+        """
+        if selector is None:
+            return np.zeros(len(column.values) + 1, np.int64)
+        codes = self._codes.get(key)
+        if codes is None or codes.column is not column or codes.slots is not slots:
+            if codes is None and len(self._codes) >= _MAX_KEYS:
+                self._codes.clear()
+            codes = self._codes[key] = CodesBySlot(column, slots)
+        return self._question(namespaces, selector, include_terminating).answer_by(key, codes)
+
+    def _question(
+        self, namespaces: frozenset[str] | None, selector: LabelSelector, include_terminating: bool
+    ) -> _Question:
         key = (
             namespaces,
             tuple(sorted(selector.match_labels.items())),
@@ -191,7 +249,7 @@ class MatchingPods:
             question = questions[key] = _Question(self._classes, namespaces, selector, include_terminating)
         else:
             questions.move_to_end(key)
-        return question.answer(slots)
+        return question
 
 
 def _add_counts(column: IntColumn, counts: Mapping[int, int]) -> None:

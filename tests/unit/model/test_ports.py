@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model.ports import HostPort, ports_conflict
@@ -66,6 +66,7 @@ PORTS = st.lists(
 
 
 @given(PORTS, PORTS)
+@settings(deadline=None)
 def test_collisions_are_found_whichever_side_has_more_ports(wanted, used) -> None:
     """Every pair of ports is looked at, in effect."""
     expected = any(

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import selectors
@@ -237,6 +237,7 @@ TERMS = st.builds(
 
 
 @given(st.lists(TERMS, max_size=20), st.dictionaries(st.sampled_from(("zone", "rack")), st.sampled_from("123")))
+@settings(deadline=None)
 def test_many_terms_match_as_each_of_them_does(terms, labels) -> None:
     """Looking only at the terms that a node's labels may satisfy misses none."""
     selector, on = NodeSelector(tuple(terms)), node("n").labels(labels).obj()

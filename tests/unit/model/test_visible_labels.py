@@ -1,6 +1,6 @@
 """Visible labels: pods that look alike to selectors are asked about once."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model.meta import LabelSelector, LabelSelectorRequirement
@@ -24,6 +24,7 @@ LABELS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["1", "2", "3"
 
 
 @given(st.lists(SELECTORS, max_size=6), LABELS, LABELS)
+@settings(deadline=None)
 def test_what_looks_alike_is_matched_alike(selectors, one, other):
     """Selectors cannot tell labels apart of which they see the same."""
     visible = VisibleLabels(selectors)
@@ -34,6 +35,7 @@ def test_what_looks_alike_is_matched_alike(selectors, one, other):
 
 
 @given(st.lists(SELECTORS, max_size=6), SELECTORS, LABELS)
+@settings(deadline=None)
 def test_what_was_taken_out_is_not_seen(selectors, another, labels):
     """Selectors that came and went leave nothing behind."""
     visible = VisibleLabels([*selectors, another])
@@ -51,6 +53,7 @@ def test_values_that_nobody_names_are_one():
 
 
 @given(st.lists(SELECTORS, max_size=8), st.lists(LABELS, max_size=8))
+@settings(deadline=None)
 def test_a_set_answers_as_its_selectors_do(selectors, several):
     """Kept answers are the right ones, whoever asked before."""
     together = SelectorSet(selectors)

@@ -1,6 +1,6 @@
 """Namespaces: which of them a term of a pod means."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model.meta import Namespace
@@ -22,6 +22,7 @@ LABELS = st.dictionaries(st.sampled_from(("team", "env")), st.sampled_from(("red
     expressions=st.lists(st.sampled_from(EXPRESSIONS), max_size=3),
     later=LABELS,
 )
+@settings(deadline=None)
 def test_a_term_means_the_namespaces_it_names_and_those_it_selects(labels, named, wanted, expressions, later):
     """As if each known namespace were asked; also after one of them has changed."""
     store = Stores().of(Namespace)

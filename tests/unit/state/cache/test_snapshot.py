@@ -95,9 +95,10 @@ def test_arrays_refuse_writes():
 
 
 def test_update_rewrites_the_changed_row_in_place():
-    """Arrays stay the same objects while the set of nodes does."""
+    """Arrays stay the same objects while the set of nodes does; a label's column is another one once a label changed."""
     cache, snapshot = cluster()
     requested, disk, names = snapshot.requested("cpu"), snapshot.label("disk"), snapshot.names
+    zones = snapshot.label("topology.kubernetes.io/zone")
 
     cache.assume_pod(pod("new").requests(cpu="2").on("b2").obj())
     cache.update_node(node("a1").zone("a").label("disk", "nvme").obj())
@@ -105,9 +106,10 @@ def test_update_rewrites_the_changed_row_in_place():
 
     assert requested.tolist() == [0, 1000, 0, 2000]
     assert requested is snapshot.requested("cpu")
-    assert disk is snapshot.label("disk")
+    assert disk is not snapshot.label("disk")
+    assert zones is snapshot.label("topology.kubernetes.io/zone")
     assert names is snapshot.names
-    assert decoded(disk) == ["nvme", "hdd", None, "ssd"]
+    assert decoded(snapshot.label("disk")) == ["nvme", "hdd", None, "ssd"]
     assert snapshot.allocatable("cpu")[0] == 0
     assert snapshot.image("app")[0].tolist() == [3]
 
