@@ -85,10 +85,10 @@ class CycleState:
         self._values.pop(cast("StateKey[object]", key), None)
 
     def adopt(self, other: CycleState) -> None:
-        """Take over what ``other`` has and this one lacks, and its skips; the values are shared, not copied."""
-        self._values = {**other._values, **self._values}
-        self.skip_filter_plugins = set(other.skip_filter_plugins)
-        self.skip_score_plugins = set(other.skip_score_plugins)
+        """Take over what ``other`` has and this one lacks, and its skips; all of it is shared, not copied."""
+        self._values = other._values | self._values
+        self.skip_filter_plugins = other.skip_filter_plugins
+        self.skip_score_plugins = other.skip_score_plugins
 
     def clone(self) -> CycleState:
         """Return a state for a dry run: values that offer ``clone()`` are cloned, others are shared."""

@@ -68,11 +68,14 @@ class Plugin(ABC):
         api_version: the ``API_VERSION`` that the plugin was written for; a plugin of another one is refused at start.
         Args: the type of the plugin's arguments. The entry in ``pluginConfig`` is decoded into it before the plugin is
             made, and what does not fit is refused with its path. None: the plugin gets the plain dict.
+        reads_pods: whether the verdict and score that go with a ``node_signature`` depend on the pods on the node.
+            Set it to False where the node object alone counts: what was worked out is kept while pods come and go.
     """
 
     name: ClassVar[str]
     api_version: ClassVar[int] = 1
     Args: ClassVar[type[PluginArgs] | None] = None
+    reads_pods: ClassVar[bool] = True
 
     def events(self) -> Sequence[EventRegistration] | None:
         """Return the events after which pods rejected by this plugin are worth a retry.
@@ -87,8 +90,8 @@ class Plugin(ABC):
 
         Pods with equal signatures then share what was worked out for one of them; only nodes that have changed since
         are looked at again (docs/design/0006-class-cache.md). The plugin's PreFilter and PreScore must depend on the
-        signature alone, too. ``None`` (the default) says that something else takes part (other nodes, other objects,
-        the time), so nothing is shared for pods that the plugin does not Skip.
+        signature alone, too. ``None`` (the default) says that for this pod something else takes part (other nodes,
+        other objects, the time), so nothing is shared unless the plugin Skips.
         """
         del pod
         return None

@@ -79,13 +79,13 @@ class Status:
         """Report trouble that says nothing about the node; the whole attempt fails and is retried after a back-off."""
         return cls(Code.ERROR, (message,), cause=cause)
 
-    @classmethod
-    def skip(cls) -> Self:
+    @staticmethod
+    def skip() -> Status:
         """Answer "this does not concern me".
 
         From PreFilter or PreScore: leave the plugin's Filter or Score out of the attempt. From Bind: ask the next one.
         """
-        return cls(Code.SKIP)
+        return _SKIP
 
     @classmethod
     def wait(cls, *reasons: str) -> Self:
@@ -105,3 +105,6 @@ class Status:
     def by(self, plugin: str) -> Status:
         """Return this status with the plugin's name on it."""
         return self if self.plugin == plugin else Status(self.code, self.reasons, plugin, self.cause)
+
+
+_SKIP = Status(Code.SKIP)

@@ -2,10 +2,10 @@
 
 A Deployment makes a hundred pods that differ in nothing that a scheduling rule reads. For the first of them all nodes
 are filtered and scored; after that only nodes that changed since are looked at again, usually the one node that got the
-last pod. The ranking is kept as columns (who fits, raw and normalized scores, totals), so choosing is one argmax.
+last pod. The ranking is kept as columns (who fits, raw and normalized scores) and totals that know their best rows.
 
     key of the pod unknown ──▶ ordinary way, key noted ──▶ seen again: ordinary way, ranking kept
-    ranking kept ──▶ coupled plugins Skip? changed rows few? ──▶ judge those rows, renormalize if need be, choose
+    ranking kept ──▶ changed rows few? ──▶ judge those rows, renormalize if need be ──▶ coupled plugins Skip? ──▶ choose
 
 What must hold for the ranking to be what the ordinary way would give: the pod's *local* plugins depend on its key and
 single nodes alone, all others Skip (``framework.reuse``), no nomination and no extender takes part, and all nodes are
@@ -15,16 +15,16 @@ looked at. Otherwise the ordinary way is taken. Design and rejected alternatives
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scheduler.api import BoolColumn, CycleState, IntColumn, Pod
+from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn, Pod
 from scheduler.cycle.attempt import Attempt
 from scheduler.cycle.feasible import num_nodes_to_find
-from scheduler.framework.reuse import Judgement, Ranking, ReusePoint, are_in_range
+from scheduler.cycle.leaders import NO_TOTAL, Leaders
+from scheduler.framework.reuse import Ranking, are_in_range
 from scheduler.framework.scoring import Scores
 from scheduler.state.cache.snapshot import Snapshot
 
@@ -41,6 +41,11 @@ _MAX_CHANGED_SHARE = 0.1
 # looking for their like is wasted time.
 _COLD_AFTER = 128
 _COLD_STRIDE = 8
+# So many changed rows are judged by the per-node forms, which then cost less than columns.
+_FEW = 6
+
+ClassKey = tuple[str, tuple[Hashable | None, ...]]
+"""Profile and signatures: what pods of one class have in common."""
 
 
 class ClassCache:
@@ -54,8 +59,9 @@ class ClassCache:
         self.hits = 0
         self._misses_in_row = 0
         self._max_classes = max_classes
-        self._classes: OrderedDict[Hashable, _Class] = OrderedDict()
-        self._seen: OrderedDict[Hashable, None] = OrderedDict()
+        self._classes: OrderedDict[ClassKey, _Class] = OrderedDict()
+        self._seen: OrderedDict[ClassKey, None] = OrderedDict()
+        self._latest: _Class | None = None
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -64,8 +70,9 @@ class ClassCache:
         """Forget everything: the plugins of a profile are others now."""
         self._classes.clear()
         self._seen.clear()
+        self._latest = None
 
-    def key_of(self, engine: Scheduler, attempt: Attempt) -> Hashable | None:
+    def key_of(self, engine: Scheduler, attempt: Attempt) -> ClassKey | None:
         """Return the class of the pod; None if nothing can be shared in this attempt."""
         framework, pod = attempt.framework, attempt.pod
         if not self._max_classes or not framework.reuse.is_available:
@@ -81,7 +88,7 @@ class ClassCache:
         signature = framework.reuse.key(pod)
         return None if signature is None else (framework.profile_name, signature)
 
-    def try_reuse(self, key: Hashable, engine: Scheduler, attempt: Attempt) -> bool:
+    def try_reuse(self, key: ClassKey, engine: Scheduler, attempt: Attempt) -> bool:
         """Choose from the ranking kept for ``key``; False if there is none or it does not hold any more."""
         kept = self._classes.get(key)
         if kept is None:
@@ -89,15 +96,17 @@ class ClassCache:
         if not kept.catch_up(engine.snapshot, attempt):
             del self._classes[key]
             return False
-        if not kept.num_fitting or not kept.reuse.is_apart(attempt.state, attempt.pod, attempt.nodes):
+        if not kept.num_fitting or not kept.is_apart(attempt):
             return False
-        self._classes.move_to_end(key)
+        if kept is not self._latest:
+            self._classes.move_to_end(key)
+            self._latest = kept
         self.hits += 1
         self._misses_in_row = 0
         kept.choose(engine, attempt)
         return True
 
-    def remember(self, key: Hashable, engine: Scheduler, attempt: Attempt) -> None:
+    def remember(self, key: ClassKey, engine: Scheduler, attempt: Attempt) -> None:
         """Keep the ranking that an ordinary attempt has just made, if its class has been seen before."""
         if attempt.scores is None or key in self._classes:
             return
@@ -106,9 +115,9 @@ class ClassCache:
             if len(self._seen) > _MAX_SEEN:
                 self._seen.popitem(last=False)
             return
-        made = _Class.of(engine.snapshot, attempt)
+        made = _Class.of(key, engine.snapshot, attempt)
         if made is not None:
-            self._classes[key] = made
+            self._classes[key] = self._latest = made
             if len(self._classes) > self._max_classes:
                 self._classes.popitem(last=False)
 
@@ -117,63 +126,78 @@ class _Class:
     """One ranking.
 
     Attributes:
-        reuse: the profile's plugins.
         num_fitting: nodes that the pod fits.
     """
 
     def __init__(
-        self, snapshot: Snapshot, reuse: ReusePoint, state: CycleState, fits: BoolColumn, raw: list[IntColumn]
+        self,
+        key: ClassKey,
+        snapshot: Snapshot,
+        attempt: Attempt,
+        columns: tuple[BoolColumn, BoolColumn],
+        raw: list[IntColumn],
     ) -> None:
-        self.reuse = reuse
-        self.num_fitting = int(np.count_nonzero(fits))
+        state = attempt.state
+        self._reuse = reuse = attempt.framework.reuse
+        self._judge = reuse.judge(state)
+        self._coupled = reuse.coupled(key[1])
         self._state = state
         self._rankings: list[Ranking] = reuse.rankings(state)
         self._generation = snapshot.generation
         self._images_generation = snapshot.images_generation
-        self._fits = fits
+        self._stands, self._fits = columns
+        self.num_fitting = int(np.count_nonzero(self._fits))
         self._raw = raw
         self._normalized = [
             column if ranking.normalizes is False else column.copy() for column, ranking in self._pairs()
         ]
-        self._totals = np.zeros(len(fits), np.int64)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, attempt: Attempt) -> _Class | None:
+    def of(cls, key: ClassKey, snapshot: Snapshot, attempt: Attempt) -> _Class | None:
         """Return the ranking of a finished ordinary attempt over all nodes, or None if it cannot be shared."""
         reuse, pod, state = attempt.framework.reuse, attempt.pod, attempt.state
         if attempt.pre_filter is None or attempt.pre_filter.node_names is not None:
             return None
-        if not reuse.was_apart(state):
+        if not reuse.was_apart(reuse.coupled(key[1]), state):
             return None
-        fits = np.zeros(len(snapshot), np.bool_)
-        fits[attempt.feasible] = True
-        made = cls(snapshot, reuse, state, fits, reuse.raw_scores(state, pod, snapshot))
+        judge = reuse.judge(state)
+        verdicts = reuse.guarded(judge.verdicts, state, pod, snapshot)
+        raw = reuse.guarded(judge.raw_scores, state, pod, snapshot)
+        if verdicts is None or raw is None:
+            return None
+        stands, moves = verdicts
+        made = cls(key, snapshot, attempt, (stands, stands & moves), raw)
         return made if made._rank_all(snapshot, pod, set(range(len(made._rankings)))) else None
+
+    def is_apart(self, attempt: Attempt) -> bool:
+        """Say whether nothing but the pod and single nodes decides."""
+        return self._reuse.is_apart(self._coupled, attempt.state, attempt.pod, attempt.nodes)
 
     def catch_up(self, snapshot: Snapshot, attempt: Attempt) -> bool:
         """Bring the ranking up to the snapshot; False if it must be made anew."""
         if snapshot.images_generation != self._images_generation:
             return False
-        rows = snapshot.changed_rows_since(self._generation)
-        if rows is None or len(rows) > max(2, len(self._fits) * _MAX_CHANGED_SHARE):
+        rows = snapshot.changes_since(self._generation)
+        renewed = snapshot.renewals_since(self._generation)
+        if rows is None or renewed is None or len(rows) > max(2, len(self._fits) * _MAX_CHANGED_SHARE):
             return False
-        self._share(attempt)
-        changed: set[int] = set()
-        if len(rows):
-            judged = self.reuse.judge(attempt.state, attempt.pod, snapshot.take(rows))
-            if judged is None:
+        # What the plugins would write for this pod is what they wrote for the first of its class.
+        attempt.state.adopt(self._state)
+        if rows:
+            judge = self._judge_few if len(rows) <= _FEW else self._judge_many
+            changed = self._reuse.guarded(judge, snapshot, attempt, rows, renewed)
+            if changed is None:
                 return False
-            for row, judgement in zip(rows.tolist(), judged, strict=True):
-                changed |= self._note(row, judgement)
+            if not (self._rank_all(snapshot, attempt.pod, changed) if changed else self._rank_rows(rows)):
+                return False
         self._generation = snapshot.generation
-        return self._rank_all(snapshot, attempt.pod, changed) if changed else self._rank_rows(rows)
+        return True
 
     def choose(self, engine: Scheduler, attempt: Attempt) -> None:
         """Fill in the node of the attempt, and what an observer may want to see."""
-        totals = self._totals
-        best = np.flatnonzero(totals == totals[totals.argmax()])
+        best = self._leaders.best()
         attempt.node_name = engine.snapshot.names[engine.choose(engine.snapshot, best, engine.random)]
-        attempt.num_evaluated = len(totals)
+        attempt.num_evaluated = len(self._fits)
         if engine.observer is not None:
             self._show(attempt, best)
 
@@ -182,58 +206,90 @@ class _Class:
     def _pairs(self) -> Iterator[tuple[IntColumn, Ranking]]:
         return zip(self._raw, self._rankings, strict=True)
 
-    def _share(self, attempt: Attempt) -> None:
-        """Give the attempt the plugins' state of the class, which is what they would write for this pod."""
-        attempt.state.adopt(self._state)
-
-    def _note(self, row: int, judgement: Judgement) -> set[int]:
-        """Take in one node's judgement; returns the rankings whose normalization it may change."""
+    def _judge_few(
+        self, snapshot: Snapshot, attempt: Attempt, rows: Sequence[int], renewed: Sequence[int]
+    ) -> set[int] | None:
+        """Judge rows one by one; returns the rankings to be normalized again, None if a row cannot be judged."""
+        judge, state, pod, infos = self._judge, attempt.state, attempt.pod, snapshot.infos
         changed: set[int] = set()
-        is_new = bool(self._fits[row]) != judgement.fits
-        if is_new:
-            self._fits[row] = judgement.fits
-            self.num_fitting += 1 if judgement.fits else -1
-        for i, (score, ranking) in enumerate(zip(judgement.raw, self._rankings, strict=True)):
-            if ranking.normalizes and (is_new or (judgement.fits and self._raw[i][row] != score)):
-                changed.add(i)
-            self._raw[i][row] = score
+        for row in rows:
+            node = infos[row]
+            is_renewed = row in renewed
+            stands = judge.stands(state, pod, node) if is_renewed else self._stands.item(row)
+            moves = judge.moves(state, pod, node)
+            if stands is None or moves is None:
+                return None
+            self._stands[row] = stands
+            scores = judge.scores(state, pod, node, moving_only=not is_renewed)
+            self._note(row, stands and moves, scores, changed)
         return changed
 
-    def _rank_rows(self, rows: NDArray[np.intp]) -> bool:
+    def _judge_many(
+        self, snapshot: Snapshot, attempt: Attempt, rows: Sequence[int], renewed: Sequence[int]
+    ) -> set[int] | None:
+        """Do what ``_judge_few`` does by columns."""
+        del renewed
+        view = snapshot.take(np.array(rows, np.intp))
+        verdicts = self._judge.verdicts(attempt.state, attempt.pod, view)
+        if verdicts is None:
+            return None
+        stands, moves = verdicts
+        self._stands[rows] = stands
+        columns = [scores.tolist() for scores in self._judge.raw_scores(attempt.state, attempt.pod, view)]
+        changed: set[int] = set()
+        for i, (row, fits) in enumerate(zip(rows, (stands & moves).tolist(), strict=True)):
+            self._note(row, fits, [(k, column[i]) for k, column in enumerate(columns)], changed)
+        return changed
+
+    def _note(self, row: int, fits: bool, scores: Iterable[tuple[int, int]], changed: set[int]) -> None:
+        """Take in one row's judgement; adds the rankings whose normalization it may change."""
+        is_new = self._fits.item(row) is not fits
+        if is_new:
+            self._fits[row] = fits
+            self.num_fitting += 1 if fits else -1
+            changed.update(i for i, ranking in enumerate(self._rankings) if ranking.normalizes)
+        for i, score in scores:
+            raw = self._raw[i]
+            if fits and self._rankings[i].normalizes and raw.item(row) != score:
+                changed.add(i)
+            raw[row] = score
+
+    def _rank_rows(self, rows: Sequence[int]) -> bool:
         """Add up single rows; those plugins that normalize have not changed there."""
-        for row in rows.tolist():
-            if not self._fits[row]:
-                self._totals[row] = -1
-                continue
+        for row in rows:
             total = 0
-            for column, ranking in zip(self._normalized, self._rankings, strict=True):
-                score = int(column[row])
-                if not 0 <= score <= 100:
-                    return False
-                total += score * ranking.weight
-            self._totals[row] = total
+            if self._fits.item(row):
+                for column, ranking in zip(self._normalized, self._rankings, strict=True):
+                    score = column.item(row)
+                    if not 0 <= score <= MAX_NODE_SCORE:
+                        return False
+                    total += score * ranking.weight
+            else:
+                total = NO_TOTAL
+            self._leaders.set(row, total)
         return True
 
     def _rank_all(self, snapshot: Snapshot, pod: Pod, changed: set[int]) -> bool:
         """Normalize the changed rankings again and add everything up; False if a score leaves 0..100."""
         rows = np.flatnonzero(self._fits)
         view = snapshot.take(rows)
-        self._totals[:] = 0
+        totals = np.zeros(len(self._fits), np.int64)
         for i, (raw, ranking) in enumerate(self._pairs()):
             if ranking.normalizes and i in changed:
-                normalized = self.reuse.normalize(ranking.name, self._state, pod, view, raw[rows])
+                normalized = self._reuse.normalize(ranking.name, self._state, pod, view, raw[rows])
                 if normalized is None:
                     return False
                 self._normalized[i][rows] = normalized
             elif not ranking.normalizes and not are_in_range(raw[rows]):
                 return False
-            self._totals += self._normalized[i] * ranking.weight
-        self._totals[~self._fits] = -1
+            totals += self._normalized[i] * ranking.weight
+        totals[~self._fits] = NO_TOTAL
+        self._leaders = Leaders(totals)
         return True
 
-    def _show(self, attempt: Attempt, best: NDArray[np.intp]) -> None:
+    def _show(self, attempt: Attempt, best: Sequence[int]) -> None:
         rows = np.flatnonzero(self._fits)
         by_plugin = [(r.name, r.weight, c[rows]) for c, r in zip(self._normalized, self._rankings, strict=True)]
         attempt.feasible = rows
-        attempt.scores = Scores(attempt.nodes.take(rows), by_plugin, self._totals[rows])
-        attempt.best = np.searchsorted(rows, best)
+        attempt.scores = Scores(attempt.nodes.take(rows), by_plugin, self._leaders.totals[rows])
+        attempt.best = np.searchsorted(rows, np.array(best, np.intp))

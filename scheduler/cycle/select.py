@@ -6,7 +6,7 @@ the injected Random, so that a seed reproduces a run (decision "ties").
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "best_rows", "choose_smallest_name", "choose_uniformly", "select_node"]
 
-Choice = Callable[[NodesView, NDArray[np.intp], Random], int]
-"""``choose(nodes, best, random)``: one of the rows ``best`` (never empty) of ``nodes``."""
+Rows = Sequence[int] | NDArray[np.intp]
+Choice = Callable[[NodesView, Rows, Random], int]
+"""``choose(nodes, best, random)``: one of the rows ``best`` (never empty, ascending) of ``nodes``."""
 
 
 def select_node(engine: Scheduler, attempt: Attempt) -> None:
@@ -44,14 +45,13 @@ def best_rows(totals: IntColumn) -> NDArray[np.intp]:
     return rows
 
 
-def choose_uniformly(nodes: NodesView, best: NDArray[np.intp], random: Random) -> int:
+def choose_uniformly(nodes: NodesView, best: Rows, random: Random) -> int:
     """Choose with equal chances."""
     del nodes
     return int(best[random.randrange(len(best))] if len(best) > 1 else best[0])
 
 
-def choose_smallest_name(nodes: NodesView, best: NDArray[np.intp], random: Random) -> int:
+def choose_smallest_name(nodes: NodesView, best: Rows, random: Random) -> int:
     """Choose the first by name; for comparisons with the oracle."""
     del random
-    rows: list[int] = best.tolist()
-    return min(rows, key=lambda row: nodes.names[row])
+    return min(map(int, best), key=lambda row: nodes.names[row])

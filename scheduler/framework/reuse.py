@@ -4,23 +4,25 @@ Plugins that give a signature of the pod (``Plugin.node_signature``) are *local*
 the node and the signature. All others are *coupled*; they must Skip for the pod, or nothing can be shared. A profile
 with a coupled plugin that cannot Skip (a third party's Score without PreScore, say) shares nothing at all.
 
-Changed nodes are judged by the plugins' per-node forms if they are few, which then cost less than columns.
+A plugin may be local for some pods and coupled for others: it is coupled for those to which it gives no signature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
 from scheduler.api import (
     MAX_NODE_SCORE,
+    BoolColumn,
     Code,
     CycleState,
     FilterPlugin,
     IntColumn,
     NodesView,
+    NodeView,
     Plugin,
     Pod,
     PreFilterPlugin,
@@ -30,19 +32,14 @@ from scheduler.api import (
 )
 from scheduler.framework.calls import Calls
 from scheduler.framework.guard import PluginFault
-from scheduler.framework.points import FILTER, NORMALIZE, PRE_FILTER, PRE_SCORE, SCORE
+from scheduler.framework.points import FILTER, NORMALIZE, PRE_FILTER
 
-__all__ = ["Judgement", "Ranking", "ReusePoint"]
+__all__ = ["Coupled", "Judge", "Ranking", "ReusePoint"]
 
 _POINT = "NodeSignature"
-_FEW = 6
 
-
-class Judgement(NamedTuple):
-    """One node: whether the pod fits, and each local Score plugin's raw score (of no meaning where it does not fit)."""
-
-    fits: bool
-    raw: tuple[int, ...]
+Ts = TypeVarTuple("Ts")
+R = TypeVar("R")
 
 
 class Ranking(NamedTuple):
@@ -51,6 +48,14 @@ class Ranking(NamedTuple):
     name: str
     weight: int
     normalizes: bool
+    reads_pods: bool
+
+
+class Coupled(NamedTuple):
+    """The plugins that gave no signature for the pods of a class, by the points at which they can Skip."""
+
+    pre_filter: tuple[PreFilterPlugin, ...]
+    pre_score: tuple[PreScorePlugin, ...]
 
 
 class ReusePoint:
@@ -71,104 +76,69 @@ class ReusePoint:
     ) -> None:
         self._calls = calls
         everybody: list[Plugin] = [*pre_filter, *filter_, *pre_score, *score]
-        self._local = [p for p in dict.fromkeys(everybody) if is_local(p)]
-        self._coupled_pre_filter = [p for p in pre_filter if not is_local(p)]
-        self._coupled_pre_score = [p for p in pre_score if not is_local(p)]
+        self._plugins = list(dict.fromkeys(everybody))
+        self._local = [p for p in self._plugins if is_local(p)]
+        self._pre_filter, self._pre_score = tuple(pre_filter), tuple(pre_score)
         self._filters = [p for p in filter_ if is_local(p)]
         self._scorers = [(p, (weights or {}).get(p.name) or 1) for p in score if is_local(p)]
-        cannot_skip: list[Plugin] = [p for p in filter_ if not is_local(p) and not isinstance(p, PreFilterPlugin)]
-        cannot_skip += [p for p in score if not is_local(p) and not isinstance(p, PreScorePlugin)]
-        self.is_available = not cannot_skip
+        cannot_skip: list[Plugin] = [p for p in filter_ if not isinstance(p, PreFilterPlugin)]
+        cannot_skip += [p for p in score if not isinstance(p, PreScorePlugin)]
+        self._cannot_skip = frozenset(p for p in cannot_skip if is_local(p))
+        self.is_available = len(self._cannot_skip) == len(set(cannot_skip))
 
-    def key(self, pod: Pod) -> Hashable | None:
-        """Return what the local plugins depend on; None if one of them cannot say."""
+    def key(self, pod: Pod) -> tuple[Hashable | None, ...] | None:
+        """Return what the local plugins depend on, None for each that cannot say; None if one of those cannot Skip."""
         try:
             return self._calls.guard.call("", _POINT, self._key, pod)
         except PluginFault:
             return None  # counted and logged by the guard
 
-    def _key(self, pod: Pod) -> Hashable | None:
-        signatures = [plugin.node_signature(pod) for plugin in self._local]
-        return None if None in signatures else tuple(signatures)
+    def _key(self, pod: Pod) -> tuple[Hashable | None, ...] | None:
+        signatures = tuple([plugin.node_signature(pod) for plugin in self._local])
+        if None not in signatures:
+            return signatures
+        silent = {plugin for plugin, signature in zip(self._local, signatures, strict=True) if signature is None}
+        return None if silent & self._cannot_skip else signatures
 
-    def is_apart(self, state: CycleState, pod: Pod, nodes: NodesView) -> bool:
+    def coupled(self, key: Sequence[Hashable | None]) -> Coupled:
+        """Return the plugins that must Skip for pods of this key to share anything."""
+        local = {plugin for plugin, signature in zip(self._local, key, strict=True) if signature is not None}
+        return Coupled(
+            tuple(p for p in self._pre_filter if p not in local), tuple(p for p in self._pre_score if p not in local)
+        )
+
+    def is_apart(self, coupled: Coupled, state: CycleState, pod: Pod, nodes: NodesView) -> bool:
         """Say whether every coupled plugin Skips, so that nothing but the pod and single nodes decides."""
-        guard = self._calls.guard
         try:
-            for plugin in self._coupled_pre_filter:
-                answer: Any = guard.call(plugin.name, PRE_FILTER, plugin.pre_filter, state, pod, nodes)
-                if not (isinstance(answer, tuple) and len(answer) == 2 and _is_skip(answer[1])):
-                    return False
-            return all(
-                _is_skip(guard.call(plugin.name, PRE_SCORE, plugin.pre_score, state, pod, nodes))
-                for plugin in self._coupled_pre_score
-            )
+            return self._calls.guard.call("", PRE_FILTER, _all_skip, coupled, state, pod, nodes)
         except PluginFault:
             return False  # the ordinary way meets the same fault and reports it
 
-    def was_apart(self, state: CycleState) -> bool:
+    def was_apart(self, coupled: Coupled, state: CycleState) -> bool:
         """Say whether every coupled plugin has Skipped in the attempt that ``state`` is of."""
-        return all(p.name in state.skip_filter_plugins for p in self._coupled_pre_filter) and all(
-            p.name in state.skip_score_plugins for p in self._coupled_pre_score
+        return all(p.name in state.skip_filter_plugins for p in coupled.pre_filter) and all(
+            p.name in state.skip_score_plugins for p in coupled.pre_score
         )
 
     def rankings(self, state: CycleState) -> list[Ranking]:
         """Return the local Score plugins that take part, in order."""
         return [
-            Ranking(p.name, weight, type(p).normalize is not ScorePlugin.normalize)
+            Ranking(p.name, weight, type(p).normalize is not ScorePlugin.normalize, p.reads_pods)
             for p, weight in self._scorers
             if p.name not in state.skip_score_plugins
         ]
 
-    def raw_scores(self, state: CycleState, pod: Pod, nodes: NodesView) -> list[IntColumn]:
-        """Return each taking-part local Score plugin's raw scores of all rows.
+    def judge(self, state: CycleState) -> Judge:
+        """Return what judges single nodes for the pods of the class that ``state`` is of."""
+        filters = [p for p in self._filters if p.name not in state.skip_filter_plugins]
+        return Judge(filters, self._taking_part(state))
 
-        Raises:
-            PluginFault: a plugin failed.
-        """
-        return [
-            np.array(self._calls.guard.call(p.name, SCORE, p.score_all, state, pod, nodes), np.int64)
-            for p in self._taking_part(state)
-        ]
-
-    def judge(self, state: CycleState, pod: Pod, nodes: NodesView) -> list[Judgement] | None:
-        """Judge the nodes of a small view; None if a plugin fails, so that the ordinary way must report it.
-
-        A few nodes are judged one by one, more of them by columns.
-        """
-        judge = self._judge_each if len(nodes) <= _FEW else self._judge_all
+    def guarded(self, function: Callable[[*Ts], R], *args: *Ts) -> R | None:
+        """Call a function that calls plugins; None if one of them raises, so that the ordinary way must report it."""
         try:
-            return self._calls.guard.call("", FILTER, judge, state, pod, nodes)
+            return self._calls.guard.call("", FILTER, function, *args)
         except PluginFault:
             return None
-
-    def _judge_each(self, state: CycleState, pod: Pod, nodes: NodesView) -> list[Judgement] | None:
-        filters = [p for p in self._filters if p.name not in state.skip_filter_plugins]
-        scorers = self._taking_part(state)
-        judged: list[Judgement] = []
-        for node in nodes.infos:
-            fits = True
-            for plugin in filters:
-                status = plugin.filter(state, pod, node)
-                if status is not None and status.code is not Code.SUCCESS:
-                    if not status.is_rejected:
-                        return None
-                    fits = False
-                    break
-            judged.append(Judgement(fits, tuple(p.score(state, pod, node) for p in scorers)))
-        return judged
-
-    def _judge_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> list[Judgement] | None:
-        fits = np.ones(len(nodes), np.bool_)
-        for plugin in self._filters:
-            if plugin.name not in state.skip_filter_plugins:
-                verdicts = plugin.filter_all(state, pod, nodes)
-                if verdicts.errors is not None and verdicts.errors.any():
-                    return None
-                fits &= verdicts.ok
-        columns = [p.score_all(state, pod, nodes).tolist() for p in self._taking_part(state)]
-        scores = zip(*columns, strict=True) if columns else iter([()] * len(nodes))
-        return [Judgement(fit, tuple(raw)) for fit, raw in zip(fits.tolist(), scores, strict=True)]
 
     def normalize(
         self, name: str, state: CycleState, pod: Pod, nodes: NodesView, scores: IntColumn
@@ -185,6 +155,50 @@ class ReusePoint:
         return [p for p, _ in self._scorers if p.name not in state.skip_score_plugins]
 
 
+class Judge:
+    """Judges nodes for the pods of one class, by the plugins' per-node forms or, if they are many, by columns.
+
+    Plugins that read the pods on a node (*moving* ones) are told apart from those that do not (*standing* ones), which
+    have nothing new to say as long as the node object is the same. A plugin that raises is the caller's to guard.
+    """
+
+    __slots__ = ("_filters", "_moving", "_moving_scores", "_scorers", "_scores", "_standing")
+
+    def __init__(self, filters: Sequence[FilterPlugin], scorers: Sequence[ScorePlugin]) -> None:
+        self._filters, self._scorers = filters, scorers
+        self._standing = [p.filter for p in filters if not p.reads_pods]
+        self._moving = [p.filter for p in filters if p.reads_pods]
+        self._scores = [(i, p.score) for i, p in enumerate(scorers)]
+        self._moving_scores = [(i, p.score) for i, p in enumerate(scorers) if p.reads_pods]
+
+    def stands(self, state: CycleState, pod: Pod, node: NodeView) -> bool | None:
+        """Say whether the standing filters let the pod on the node; None if one cannot judge it."""
+        return _passes(self._standing, state, pod, node)
+
+    def moves(self, state: CycleState, pod: Pod, node: NodeView) -> bool | None:
+        """Say whether the moving filters let the pod on the node; None if one cannot judge it."""
+        return _passes(self._moving, state, pod, node)
+
+    def scores(self, state: CycleState, pod: Pod, node: NodeView, *, moving_only: bool) -> list[tuple[int, int]]:
+        """Return the place among the rankings and the raw score of all scorers, or of the moving ones."""
+        return [(i, score(state, pod, node)) for i, score in (self._moving_scores if moving_only else self._scores)]
+
+    def verdicts(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[BoolColumn, BoolColumn] | None:
+        """Return ``stands`` and ``moves`` of all nodes of a view; None if any node cannot be judged."""
+        stands, moves = np.ones(len(nodes), np.bool_), np.ones(len(nodes), np.bool_)
+        for plugin in self._filters:
+            verdicts = plugin.filter_all(state, pod, nodes)
+            if verdicts.errors is not None and verdicts.errors.any():
+                return None
+            column = moves if plugin.reads_pods else stands
+            column &= verdicts.ok
+        return stands, moves
+
+    def raw_scores(self, state: CycleState, pod: Pod, nodes: NodesView) -> list[IntColumn]:
+        """Return each scorer's raw scores of all nodes of a view."""
+        return [np.array(p.score_all(state, pod, nodes), np.int64) for p in self._scorers]
+
+
 def is_local(plugin: Plugin) -> bool:
     """Say whether the plugin gives a signature."""
     return type(plugin).node_signature is not Plugin.node_signature
@@ -193,6 +207,24 @@ def is_local(plugin: Plugin) -> bool:
 def are_in_range(scores: IntColumn) -> bool:
     """Say whether all scores lie in 0..100."""
     return not len(scores) or (int(scores.min()) >= 0 and int(scores.max()) <= MAX_NODE_SCORE)
+
+
+def _passes(
+    filters: Sequence[Callable[[CycleState, Pod, NodeView], Status | None]], state: CycleState, pod: Pod, node: NodeView
+) -> bool | None:
+    for judge in filters:
+        status = judge(state, pod, node)
+        if status is not None and status.code is not Code.SUCCESS:
+            return False if status.is_rejected else None
+    return True
+
+
+def _all_skip(coupled: Coupled, state: CycleState, pod: Pod, nodes: NodesView) -> bool:
+    for plugin in coupled.pre_filter:
+        answer: Any = plugin.pre_filter(state, pod, nodes)
+        if not (isinstance(answer, tuple) and len(answer) == 2 and _is_skip(answer[1])):
+            return False
+    return all(_is_skip(plugin.pre_score(state, pod, nodes)) for plugin in coupled.pre_score)
 
 
 def _is_skip(status: Status | None) -> bool:

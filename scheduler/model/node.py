@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from scheduler.model.derived import derived
 from scheduler.model.meta import Condition, Int64, KubeObject, Value
 from scheduler.model.pod import QuantityText
 from scheduler.model.requests import Resources, node_allocatable
@@ -42,12 +41,12 @@ class Node(KubeObject, frozen=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
-    @cached_property
+    @derived
     def allocatable(self) -> Resources:
         """Return ``status.allocatable`` in scheduler units."""
         return node_allocatable(self.status.allocatable)
 
-    @cached_property
+    @derived
     def zone_key(self) -> str:
         """Return region and zone in one text, "" if neither is known (spec §1.9; beta labels win)."""
         labels = self.metadata.labels

@@ -1,16 +1,15 @@
 """Pod: the fields that scheduling reads, and the facts derived from them.
 
-Derived facts (requests, host ports, …) are cached properties: computed at the first use, kept with the value, and
-impossible to go stale because the value is frozen.
+Derived facts (requests, host ports, …) are computed at the first use, kept with the value, and impossible to go stale
+because the value is frozen.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import msgspec
 
 from scheduler.model.affinity import PodAffinityTerms, pod_affinity_terms
+from scheduler.model.derived import derived
 from scheduler.model.meta import Condition, Int32, Int64, KubeObject, LabelSelector, PodKey, PodUid, Value
 from scheduler.model.ports import HostPort, pod_host_ports
 from scheduler.model.requests import Resources, non_zero_pod_requests, pod_requests
@@ -297,7 +296,7 @@ class Pod(KubeObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
-    @cached_property
+    @derived
     def pod_key(self) -> PodKey:
         """Return ``namespace/name``."""
         return PodKey(f"{self.metadata.namespace}/{self.metadata.name}")
@@ -327,38 +326,48 @@ class Pod(KubeObject, frozen=True):
         """Say whether the pod is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
-    @cached_property
+    @derived
     def started_s(self) -> float | None:
         """Return when the kubelet took the pod up, in seconds since the epoch; None if it has not (or is illegible)."""
         started = self.status.start_time
         return None if started is None else unix_s(started)
 
-    @cached_property
+    @derived
     def requests(self) -> Resources:
         """Return what a pending pod asks for (spec §3.4, without status)."""
         return pod_requests(self, use_status=False)
 
-    @cached_property
+    @derived
     def accounted_requests(self) -> Resources:
         """Return what an assigned pod takes from its node (spec §3.4, in-place resize status considered)."""
+        if not self.has_resource_status:
+            return self.requests
         return pod_requests(self, use_status=True)
 
-    @cached_property
+    @derived
     def non_zero_requests(self) -> Resources:
         """Return requests with 100 m CPU and 200 MiB for containers that state none (scores only)."""
         return non_zero_pod_requests(self, use_status=False)
 
-    @cached_property
+    @derived
     def accounted_non_zero_requests(self) -> Resources:
         """Return ``non_zero_requests`` as an assigned pod takes them from its node."""
+        if not self.has_resource_status:
+            return self.non_zero_requests
         return non_zero_pod_requests(self, use_status=True)
 
-    @cached_property
+    @property
+    def has_resource_status(self) -> bool:
+        """Say whether the kubelet has said anything about the pod's resources (in-place resize)."""
+        status = self.status
+        return bool(status.container_statuses or status.init_container_statuses) or status.resources is not None
+
+    @derived
     def host_ports(self) -> tuple[HostPort, ...]:
         """Return the host ports the pod needs on its node."""
         return pod_host_ports(self)
 
-    @cached_property
+    @derived
     def attachable_volumes(self) -> tuple[Volume, ...]:
         """Return the volumes that may take a node's places for volumes: claims, ephemeral ones and in-tree disks."""
         return tuple(volume for volume in self.spec.volumes if volume.is_attachable)
@@ -375,7 +384,7 @@ class Pod(KubeObject, frozen=True):
         affinity = self.spec.affinity
         return affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
 
-    @cached_property
+    @derived
     def affinity_terms(self) -> PodAffinityTerms:
         """Return the pod affinity and anti-affinity as it is evaluated."""
         return pod_affinity_terms(self)

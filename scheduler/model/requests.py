@@ -84,6 +84,11 @@ def non_zero_pod_requests(pod: Pod, *, use_status: bool) -> Resources:
     Raises:
         QuantityError: as ``pod_requests``.
     """
+    spec = pod.spec
+    if len(spec.containers) == 1 and _is_plain(pod, use_status=use_status):
+        # One container: nothing is added up, so nothing is rounded twice.
+        requests = pod.requests
+        return {CPU: requests.get(CPU, DEFAULT_CPU_MILLI), MEMORY: requests.get(MEMORY, DEFAULT_MEMORY_BYTES)}
     defaults = _DEFAULTS
     if _has_pod_level_requests(pod):
         stated = _pod_amounts(pod, _NO_DEFAULTS, use_status=use_status)

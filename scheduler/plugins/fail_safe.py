@@ -48,6 +48,7 @@ class DynamicResources(PreFilterPlugin, PostFilterPlugin, ScorePlugin):
     """Stands in for resource claims (spec §4.19)."""
 
     name: ClassVar[str] = "DynamicResources"
+    reads_pods: ClassVar[bool] = False
     __slots__ = ()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:

@@ -39,6 +39,7 @@ class ImageLocality(ScorePlugin):
     """
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ("_handle",)
 
     def __init__(self, handle: Handle) -> None:

@@ -63,6 +63,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by required and scores by preferred node affinity, the pod's own and the profile's added one."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ("_added_preferred", "_added_required")
 
     def __init__(

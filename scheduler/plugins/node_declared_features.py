@@ -65,6 +65,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Keeps pods off nodes whose kubelet lacks a feature they need."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:

@@ -34,6 +34,7 @@ class NodeName(FilterPlugin):
     """Keeps a pod that names its node off all others."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ()
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:

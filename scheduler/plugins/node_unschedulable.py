@@ -45,6 +45,7 @@ class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ()
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:

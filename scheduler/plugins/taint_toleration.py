@@ -48,6 +48,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by hard taints and scores by the number of soft taints that the pod does not tolerate."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ()
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:

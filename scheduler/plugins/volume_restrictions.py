@@ -6,7 +6,7 @@ that only read. A claim with the access mode ReadWriteOncePod has one pod in the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -80,10 +80,14 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Keeps a pod away from volumes that are taken."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ("_claims",)
 
     def __init__(self, claims: Lister[PersistentVolumeClaim]) -> None:
         self._claims = claims
+
+    def node_signature(self, pod: Pod) -> Hashable | None:
+        return None if pod.spec.volumes and (pod.attachable_volumes or any(map(_is_disk, pod.spec.volumes))) else ()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:
         if not pod.spec.volumes:

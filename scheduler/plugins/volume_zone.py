@@ -6,7 +6,7 @@ business as long as their class waits for the first consumer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -90,6 +90,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Filters by the topology labels of bound volumes."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ("_claims", "_classes", "_volumes")
 
     def __init__(
@@ -101,6 +102,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         self._claims = claims
         self._volumes = volumes
         self._classes = classes
+
+    def node_signature(self, pod: Pod) -> Hashable | None:
+        return None if pod.attachable_volumes else ()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:
         del nodes

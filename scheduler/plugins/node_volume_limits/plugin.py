@@ -9,7 +9,7 @@ differs: the gate VolumeLimitScaling (alpha, off) is not built: a driver that is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -74,6 +74,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Keeps a pod off nodes that cannot attach its volumes."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ("_attachable", "_attachments", "_csi_nodes", "_volumes")
 
     def __init__(
@@ -87,6 +88,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         self._csi_nodes = csi_nodes
         self._volumes = volumes
         self._attachments = attachments
+
+    def node_signature(self, pod: Pod) -> Hashable | None:
+        return None if pod.attachable_volumes else ()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:
         del nodes

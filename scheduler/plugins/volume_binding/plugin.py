@@ -9,7 +9,7 @@ PreBind      writes the choice and waits until the volumes are bound
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -125,6 +125,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """See the module."""
 
     name: ClassVar[str] = NAME
+    reads_pods: ClassVar[bool] = False
     __slots__ = ("_caches", "_claims", "_classes", "_csi_nodes", "_pre_bind", "_provisioning", "_shape")
 
     def __init__(
@@ -147,6 +148,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         self._shape = shape
 
     # --- filter ------------------------------------------------------------------------------------------------------
+
+    def node_signature(self, pod: Pod) -> Hashable | None:
+        return None if pod.attachable_volumes else ()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:
         del nodes

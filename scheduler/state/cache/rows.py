@@ -123,6 +123,8 @@ class ChangeLog:
         """Return the distinct rows that changed after ``generation``, or None if the log is too young to know."""
         if generation < self.floor:
             return None
+        if not self._generations or self._generations[-1] <= generation:
+            return []
         return list(dict.fromkeys(self._rows[bisect_right(self._generations, generation) :]))
 
 

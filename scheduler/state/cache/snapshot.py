@@ -71,6 +71,7 @@ class Snapshot:
         self._nodes: list[Node] = []
         self._order_generation = 0
         self._log = ChangeLog()
+        self._renewals = ChangeLog()
         self._allocatable = ResourceColumns[Node](attrgetter("allocatable"))
         self._requested = ResourceColumns[NodeInfo](attrgetter("requested"))
         self._non_zero = ResourceColumns[NodeInfo](attrgetter("non_zero_requested"))
@@ -223,12 +224,25 @@ class Snapshot:
 
         None means that rows are not comparable any more: the order was read anew since, start from scratch.
         """
+        rows = self.changes_since(generation)
+        return None if rows is None else np.array(rows, np.intp)
+
+    def changes_since(self, generation: int) -> list[int] | None:
+        """Return what ``changed_rows_since`` returns as a list, which is cheaper for a few rows."""
         if generation < self._order_generation:
             return None
         rows = self._log.since(generation)
         if rows is None:
-            return np.flatnonzero(self._generations > generation)
-        return np.array(rows, np.intp)
+            found: list[int] = np.flatnonzero(self._generations > generation).tolist()
+            return found
+        return rows
+
+    def renewals_since(self, generation: int) -> list[int] | None:
+        """Return the rows whose node object was replaced after ``generation``; None if that is not known any more.
+
+        The other rows of ``changes_since`` differ in their pods alone.
+        """
+        return None if generation < self._order_generation else self._renewals.since(generation)
 
     # --- written by the cache alone ---
 
@@ -268,6 +282,7 @@ class Snapshot:
                 continue
             if self._nodes[row] is not info.node:
                 self._write_node(row, info.node)
+                self._renewals.add(info.generation, row)
             self._write_pods(row, info)
             self._generations[row] = info.generation
             self._log.add(info.generation, row)
