@@ -17,6 +17,7 @@ from scheduler.framework.filtering import FilterOutcome
 from scheduler.framework.prefilter import PreFilterOutcome
 from scheduler.framework.runtime import Framework
 from scheduler.framework.scoring import Scores
+from scheduler.framework.standing import Answers
 
 __all__ = ["Attempt", "Searched"]
 
@@ -44,6 +45,7 @@ class Attempt:
         pod: the pod.
         nodes: the snapshot.
         diagnosis: why nodes were rejected; call ``explain`` before reading statuses.
+        answers: what need not be asked, because it is known from an earlier attempt; None: everything is asked.
         pre_filter: what PreFilter said, or None if it was not reached.
         is_nominated_first: the nominated node passed, so no other was looked at.
         searched: filtered parts whose rejections are not in the diagnosis yet.
@@ -56,6 +58,7 @@ class Attempt:
     """
 
     __slots__ = (
+        "answers",
         "best",
         "diagnosis",
         "feasible",
@@ -78,6 +81,7 @@ class Attempt:
         self.pod = pod
         self.nodes = nodes
         self.diagnosis = Diagnosis(nodes)
+        self.answers: Answers | None = None
         self.pre_filter: PreFilterOutcome | None = None
         self.is_nominated_first = False
         self.searched: list[Searched] = []

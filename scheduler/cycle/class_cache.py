@@ -24,7 +24,8 @@ from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn, Pod
 from scheduler.cycle.attempt import Attempt
 from scheduler.cycle.feasible import num_nodes_to_find
 from scheduler.cycle.leaders import NO_TOTAL, Leaders
-from scheduler.framework.reuse import Ranking, are_in_range
+from scheduler.framework.columns import are_in_range
+from scheduler.framework.reuse import Ranking
 from scheduler.framework.scoring import Scores
 from scheduler.state.cache.snapshot import Snapshot
 
@@ -72,10 +73,12 @@ class ClassCache:
         self._seen.clear()
         self._latest = None
 
-    def key_of(self, engine: Scheduler, attempt: Attempt) -> ClassKey | None:
-        """Return the class of the pod; None if nothing can be shared in this attempt."""
+    def key_of(
+        self, engine: Scheduler, attempt: Attempt, standing: tuple[Hashable | None, ...] | None
+    ) -> ClassKey | None:
+        """Return the class of the pod, whose standing key is given; None if nothing can be shared in this attempt."""
         framework, pod = attempt.framework, attempt.pod
-        if not self._max_classes or not framework.reuse.is_available:
+        if standing is None or not self._max_classes or not framework.reuse.is_available:
             return None
         if engine.extenders or engine.queue.nominated_nodes:
             return None
@@ -85,7 +88,7 @@ class ClassCache:
         size = len(attempt.nodes)
         if pod.status.nominated_node_name or num_nodes_to_find(engine, framework, size) < size:
             return None
-        signature = framework.reuse.key(pod)
+        signature = framework.reuse.key(standing, pod)
         return None if signature is None else (framework.profile_name, signature)
 
     def try_reuse(self, key: ClassKey, engine: Scheduler, attempt: Attempt) -> bool:

@@ -40,7 +40,7 @@ _log = get_logger(__name__)
 
 def find_feasible(engine: Scheduler, attempt: Attempt) -> Status | None:
     """Fill in the feasible rows and why the others are not; returns an Error if the attempt cannot go on."""
-    outcome = attempt.framework.run_pre_filter(attempt.state, attempt.pod, attempt.nodes)
+    outcome = attempt.framework.run_pre_filter(attempt.state, attempt.pod, attempt.nodes, attempt.answers)
     attempt.pre_filter = outcome
     if outcome.narrowed_by:
         attempt.diagnosis.unschedulable_plugins.update(outcome.narrowed_by)
@@ -142,7 +142,7 @@ def _search(engine: Scheduler, attempt: Attempt, candidates: NDArray[np.intp] | 
 
 
 def _look_at_all(attempt: Attempt, view: NodesView, candidates: NDArray[np.intp] | None) -> Status | None:
-    outcome = attempt.framework.run_filter(attempt.state, attempt.pod, view)
+    outcome = attempt.framework.run_filter(attempt.state, attempt.pod, view, attempt.answers)
     if isinstance(outcome, Status):
         return outcome
     _record(attempt, Searched(outcome, candidates, None))

@@ -24,6 +24,7 @@ from scheduler.cycle.feasible import find_feasible
 from scheduler.cycle.metrics import CycleMetrics, NullCycleMetrics
 from scheduler.cycle.score import score_feasible
 from scheduler.cycle.select import Choice, choose_uniformly, select_node
+from scheduler.cycle.standing import StandingAnswers
 from scheduler.cycle.traces import Trace
 from scheduler.framework.diagnosis import NO_NODES_MESSAGE, FitError, NoNodesError, one_node_fit_error
 from scheduler.framework.extender import Extender
@@ -64,6 +65,7 @@ class Scheduler:
         next_start_node_index: where the next search that does not look at all nodes begins.
         attempting: the pod being tried, None between attempts; see ``failure.abandon``.
         class_cache: rankings of nodes that equal pods share.
+        standing: what plugins that read node objects alone said before.
     """
 
     queue: SchedulingQueue
@@ -83,6 +85,7 @@ class Scheduler:
     next_start_node_index: int = 0
     attempting: QueuedPodInfo | None = None
     class_cache: ClassCache = field(default_factory=ClassCache)
+    standing: StandingAnswers = field(default_factory=StandingAnswers)
 
     def schedule_one(self) -> bool:
         """Try the next pod; returns False if the queue had none to offer."""
@@ -143,9 +146,13 @@ class Scheduler:
         """Fill in the node, or "" if none fits; returns why the attempt must end otherwise."""
         if not len(self.snapshot):
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES_MESSAGE,), cause=NoNodesError())
-        key = self.class_cache.key_of(self, attempt)
+        standing = attempt.framework.standing.key(attempt.pod)
+        key = self.class_cache.key_of(self, attempt, standing)
         if key is not None and self.class_cache.try_reuse(key, self, attempt):
             return None
+        attempt.answers = self.standing.of(attempt.framework, standing, attempt.pod, self.snapshot)
+        if attempt.answers is not None:
+            attempt.state.adopt(attempt.answers.state)
         trace = Trace(self.perf_counter)
         status = find_feasible(self, attempt)
         trace.step("Computing predicates done")

@@ -34,10 +34,10 @@ def score_feasible(engine: Scheduler, attempt: Attempt) -> Status | None:
     if not engine.extenders and not framework.has_score_plugins:
         attempt.scores = Scores(view, [], np.ones(len(view), np.int64))
         return None
-    status = framework.run_pre_score(state, pod, view)
+    status = framework.run_pre_score(state, pod, view, attempt.answers)
     if status is not None:
         return status
-    scores = framework.run_score(state, pod, view)
+    scores = framework.run_score(state, pod, view, attempt.answers)
     if isinstance(scores, Status):
         return scores
     attempt.scores = scores

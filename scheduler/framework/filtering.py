@@ -10,7 +10,7 @@ Single node: nominated pods, preemption's dry runs. Source: ``RunFilterPlugins``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from scheduler.api import BoolColumn, CycleState, FilterPlugin, NodesView, NodeView, Pod, Status, Verdicts
 from scheduler.framework.calls import Calls, failed
+from scheduler.framework.columns import as_bool_column
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.nominations import Nominations, editable_copy, yielding_to
 from scheduler.framework.points import FILTER
 from scheduler.framework.prefilter import PreFilterPoint
+from scheduler.framework.standing import Answers, KeptVerdicts
 
 __all__ = ["FilterOutcome", "FilterPoint"]
 
 _WORDING = 'running "%s" filter plugin'
-_BOOL = np.dtype(np.bool_)  # there is one object of each plain dtype
 
 
 class _Entry(NamedTuple):
@@ -35,6 +36,8 @@ class _Entry(NamedTuple):
     is_whole_cluster: bool
     evaluated: Callable[[int], None]
 
+
+_NOTHING: Mapping[str, KeptVerdicts] = {}
 
 # A plugin, its verdicts, and the rows it was asked about (None: all).
 _Verdict = tuple[str, Verdicts, NDArray[np.intp] | None]
@@ -130,28 +133,41 @@ class FilterPoint:
         """Read nominations from here from now on."""
         self._nominations = nominations
 
-    def run_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> FilterOutcome | Status:
+    def run_all(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None
+    ) -> FilterOutcome | Status:
         """Filter all rows of ``nodes``; returns an Error if any plugin fails on any row.
+
+        ``answers`` spare calls if they are about these very ``nodes``.
 
         The duration of the extension point is observed by the caller, once for an attempt (parity).
         """
         try:
-            return self._run_all(state, pod, nodes)
+            return self._run_all(state, pod, nodes, answers)
         except PluginFault as fault:
             return fault.status(_WORDING)
 
-    def _run_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> FilterOutcome | Status:
+    def _run_all(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None
+    ) -> FilterOutcome | Status:
         size = num_ok = len(nodes)
         ok: BoolColumn = np.ones(size, np.bool_)
         verdicts: list[_Verdict] = []
         skipped = state.skip_filter_plugins
+        known = answers.verdicts if answers is not None and answers.nodes is nodes else _NOTHING
         for entry in self._entries:
             if entry.name in skipped:
                 continue
             if not num_ok:
                 break
             entry.evaluated(num_ok)
-            if entry.is_whole_cluster:
+            kept = known.get(entry.name)
+            if kept is not None:
+                if kept.all_pass:
+                    continue
+                verdicts.append((entry.name, kept.verdicts, None))
+                ok &= kept.verdicts.ok
+            elif entry.is_whole_cluster:
                 answer = self._ask_all(entry, state, pod, nodes, size)
                 if answer.errors is not None and (failing := np.flatnonzero(answer.errors & ok)).size:
                     return self._failure(entry.name, answer, failing)
@@ -175,7 +191,7 @@ class FilterPoint:
     def _ask_all(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, size: int) -> Verdicts:
         guard = self._calls.guard
         answer: object = guard.call(entry.name, FILTER, entry.plugin.filter_all, state, pod, nodes)
-        if not isinstance(answer, Verdicts) or not _is_bool_column(answer.ok, size):
+        if not isinstance(answer, Verdicts) or as_bool_column(answer.ok, size) is None:
             raise guard.bad_answer(entry.name, FILTER, answer, f"Verdicts with one bool for each of {size} nodes")
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(FILTER, entry.name, "Success", guard.last_s)
@@ -267,10 +283,6 @@ class FilterPoint:
             if status is not None:
                 return True, status
         return True, self.run_node(trial_state, pod, trial_node)
-
-
-def _is_bool_column(column: object, length: int) -> bool:
-    return isinstance(column, np.ndarray) and column.dtype is _BOOL and column.shape == (length,)
 
 
 def _group(statuses: Sequence[Status | None], rows: NDArray[np.intp]) -> list[tuple[Status, NDArray[np.intp]]]:

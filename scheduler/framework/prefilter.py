@@ -13,6 +13,7 @@ from scheduler.api import Code, CycleState, NodesView, NodeView, Pod, PreFilterP
 from scheduler.framework.calls import Calls, failed
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.points import ADD_POD, PRE_FILTER, REMOVE_POD
+from scheduler.framework.standing import Answers
 
 __all__ = ["PreFilterOutcome", "PreFilterPoint"]
 
@@ -39,6 +40,7 @@ class PreFilterOutcome:
 
 
 _GO_ON = PreFilterOutcome()
+_NOBODY: frozenset[str] = frozenset()
 
 
 class PreFilterPoint:
@@ -55,21 +57,26 @@ class PreFilterPoint:
         self._adders = [p for p in plugins if type(p).add_pod is not PreFilterPlugin.add_pod]
         self._removers = [p for p in plugins if type(p).remove_pod is not PreFilterPlugin.remove_pod]
 
-    def run(self, state: CycleState, pod: Pod, nodes: NodesView) -> PreFilterOutcome:
-        """Run all plugins; fills ``state.skip_filter_plugins``."""
+    def run(self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None) -> PreFilterOutcome:
+        """Run all plugins that ``answers`` do not cover; fills ``state.skip_filter_plugins``."""
         started_s = self._calls.perf_counter()
         try:
-            outcome = self._run(state, pod, nodes)
+            outcome = self._run(state, pod, nodes, answers)
         except PluginFault as fault:
             outcome = PreFilterOutcome(fault.status(_WORDING))
         self._calls.observe(PRE_FILTER, outcome.status, started_s)
         return outcome
 
-    def _run(self, state: CycleState, pod: Pod, nodes: NodesView) -> PreFilterOutcome:
-        skipped: set[str] = set()
+    def _run(self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None) -> PreFilterOutcome:
+        covered = answers.covered if answers is not None else _NOBODY
+        skipped = answers.state.skip_filter_plugins.copy() if answers is not None else set()
         state.skip_filter_plugins = skipped
         outcome, rejection = _GO_ON, None
         for plugin, name, evaluated in self._plugins:
+            if name in covered:
+                if name not in skipped:
+                    evaluated(1)
+                continue
             result, status = self._ask(plugin, name, state, pod, nodes)
             if status is not None and status.code is Code.SKIP:
                 skipped.add(name)

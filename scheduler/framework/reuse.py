@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 import numpy as np
 
 from scheduler.api import (
-    MAX_NODE_SCORE,
     BoolColumn,
     Code,
     CycleState,
@@ -31,8 +30,10 @@ from scheduler.api import (
     Status,
 )
 from scheduler.framework.calls import Calls
+from scheduler.framework.columns import are_in_range
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER, NORMALIZE, PRE_FILTER
+from scheduler.framework.standing import is_standing
 
 __all__ = ["Coupled", "Judge", "Ranking", "ReusePoint"]
 
@@ -76,8 +77,9 @@ class ReusePoint:
     ) -> None:
         self._calls = calls
         everybody: list[Plugin] = [*pre_filter, *filter_, *pre_score, *score]
-        self._plugins = list(dict.fromkeys(everybody))
-        self._local = [p for p in self._plugins if is_local(p)]
+        local = [p for p in dict.fromkeys(everybody) if is_local(p)]
+        self._moving = [p for p in local if not is_standing(p)]
+        self._local = [p for p in local if is_standing(p)] + self._moving
         self._pre_filter, self._pre_score = tuple(pre_filter), tuple(pre_score)
         self._filters = [p for p in filter_ if is_local(p)]
         self._scorers = [(p, (weights or {}).get(p.name) or 1) for p in score if is_local(p)]
@@ -86,15 +88,18 @@ class ReusePoint:
         self._cannot_skip = frozenset(p for p in cannot_skip if is_local(p))
         self.is_available = len(self._cannot_skip) == len(set(cannot_skip))
 
-    def key(self, pod: Pod) -> tuple[Hashable | None, ...] | None:
-        """Return what the local plugins depend on, None for each that cannot say; None if one of those cannot Skip."""
+    def key(self, standing: tuple[Hashable | None, ...], pod: Pod) -> tuple[Hashable | None, ...] | None:
+        """Return what the local plugins depend on, None for each that cannot say; None if one of those cannot Skip.
+
+        ``standing`` are the signatures of the plugins that do not read pods (``StandingPoint.key``).
+        """
         try:
-            return self._calls.guard.call("", _POINT, self._key, pod)
+            return self._calls.guard.call("", _POINT, self._key, standing, pod)
         except PluginFault:
             return None  # counted and logged by the guard
 
-    def _key(self, pod: Pod) -> tuple[Hashable | None, ...] | None:
-        signatures = tuple([plugin.node_signature(pod) for plugin in self._local])
+    def _key(self, standing: tuple[Hashable | None, ...], pod: Pod) -> tuple[Hashable | None, ...] | None:
+        signatures = standing + tuple([plugin.node_signature(pod) for plugin in self._moving])
         if None not in signatures:
             return signatures
         silent = {plugin for plugin, signature in zip(self._local, signatures, strict=True) if signature is None}
@@ -202,11 +207,6 @@ class Judge:
 def is_local(plugin: Plugin) -> bool:
     """Say whether the plugin gives a signature."""
     return type(plugin).node_signature is not Plugin.node_signature
-
-
-def are_in_range(scores: IntColumn) -> bool:
-    """Say whether all scores lie in 0..100."""
-    return not len(scores) or (int(scores.min()) >= 0 and int(scores.max()) <= MAX_NODE_SCORE)
 
 
 def _passes(

@@ -45,6 +45,7 @@ from scheduler.framework.prefilter import PreFilterOutcome, PreFilterPoint
 from scheduler.framework.reserving import PermitPoint, ReservePoint
 from scheduler.framework.reuse import ReusePoint
 from scheduler.framework.scoring import ScorePoint, Scores
+from scheduler.framework.standing import Answers, StandingPoint
 from scheduler.framework.waiting import PodOnHold, WaitingPods
 from scheduler.state.queue.profile import QueueProfile
 from scheduler.telemetry.logging import get_logger
@@ -104,6 +105,7 @@ class Framework:
         points: plugin names by extension point (snake case), in order; what ``/configz`` and explain show.
         waiting: the pods on hold in Permit, shared by all profiles.
         reuse: what the class cache asks the plugins.
+        standing: what is asked of the plugins that read node objects alone.
         weights: of the Score plugins.
         bindings: binding cycles that have begun and not ended; a profile that was replaced is closed after the last.
     """
@@ -144,9 +146,9 @@ class Framework:
         self._filter = FilterPoint(self._at("filter"), calls, self._pre_filter, nominations or NoNominations())
         self._post_filter = PostFilterPoint(self._at("post_filter"), calls)
         self._score = ScorePoint(self._at("pre_score"), self._at("score"), weights or {}, calls)
-        self.reuse = ReusePoint(
-            self._pre_filter.plugins, self._filter.plugins, self._at("pre_score"), self._score.plugins, weights, calls
-        )
+        deciding = self._pre_filter.plugins, self._filter.plugins, self._at("pre_score"), self._score.plugins
+        self.reuse = ReusePoint(*deciding, weights, calls)
+        self.standing = StandingPoint(*deciding, weights, calls)
         self._reserve = ReservePoint(self._at("reserve"), calls)
         self._permit = PermitPoint(self._at("permit"), calls)
         self._binding = BindingPoints(
@@ -200,9 +202,11 @@ class Framework:
         """Say whether any plugin scores."""
         return bool(self._score.plugins)
 
-    def run_pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> PreFilterOutcome:
-        """Run PreFilter over all nodes."""
-        return self._pre_filter.run(state, pod, nodes)
+    def run_pre_filter(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None
+    ) -> PreFilterOutcome:
+        """Run PreFilter over all nodes; ``answers``, here and below, spare the calls of plugins that they cover."""
+        return self._pre_filter.run(state, pod, nodes, answers)
 
     def run_pre_filter_add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
         """Tell the plugins that ``added`` counts as running on ``node`` (a copy that has it already)."""
@@ -212,9 +216,11 @@ class Framework:
         """Tell the plugins that ``removed`` counts as gone from ``node`` (a copy that lacks it already)."""
         return self._pre_filter.remove_pod(state, pod, removed, node)
 
-    def run_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> FilterOutcome | Status:
+    def run_filter(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None
+    ) -> FilterOutcome | Status:
         """Filter all rows of ``nodes``, nominated pods considered; returns an Error if a plugin fails."""
-        return self._filter.run_all(state, pod, nodes)
+        return self._filter.run_all(state, pod, nodes, answers)
 
     def observe(self, point: str, status: Status | None, started_s: float) -> None:
         """Observe the duration of a point whose parts the caller ran (Filter)."""
@@ -234,13 +240,17 @@ class Framework:
         """Try to make room for a pod that fits nowhere."""
         return self._post_filter.run(state, pod, statuses)
 
-    def run_pre_score(self, state: CycleState, pod: Pod, nodes: NodesView) -> Status | None:
+    def run_pre_score(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None
+    ) -> Status | None:
         """Prepare scoring of the feasible ``nodes``."""
-        return self._score.run_pre_score(state, pod, nodes)
+        return self._score.run_pre_score(state, pod, nodes, answers)
 
-    def run_score(self, state: CycleState, pod: Pod, nodes: NodesView) -> Scores | Status:
+    def run_score(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None
+    ) -> Scores | Status:
         """Score the feasible ``nodes``."""
-        return self._score.run_score(state, pod, nodes)
+        return self._score.run_score(state, pod, nodes, answers)
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Let the plugins take what the pod needs on the node."""

@@ -24,8 +24,10 @@ from scheduler.api import (
     Status,
 )
 from scheduler.framework.calls import Calls, failed
+from scheduler.framework.columns import are_in_range, as_int_column
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.points import NORMALIZE, PRE_SCORE, SCORE
+from scheduler.framework.standing import Answers, KeptScores
 
 __all__ = ["PluginScores", "ScorePoint", "Scores"]
 
@@ -33,9 +35,8 @@ _PRE_SCORE_WORDING = 'running PreScore plugin "%s"'
 _SCORE_WORDING = 'running Score plugins: plugin "%s" failed with'
 _NORMALIZE_WORDING = 'running Normalize on Score plugins: plugin "%s" failed with'
 
-_INT64 = np.dtype(np.int64)  # there is one object of each plain dtype
-_UINT64 = np.dtype(np.uint64)
-
+_NOTHING: Mapping[str, KeptScores] = {}
+_NOBODY: frozenset[str] = frozenset()
 
 PluginScores = tuple[str, int, IntColumn]
 """Plugin, weight, and its normalized scores of all feasible nodes before weighting."""
@@ -109,21 +110,30 @@ class ScorePoint:
         ]
         self.is_whole_cluster = all(entry.is_whole_cluster for entry in self._entries)
 
-    def run_pre_score(self, state: CycleState, pod: Pod, nodes: NodesView) -> Status | None:
-        """Run the PreScore plugins over the feasible nodes; fills ``state.skip_score_plugins``."""
+    def run_pre_score(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None
+    ) -> Status | None:
+        """Run the PreScore plugins that ``answers`` do not cover over the feasible nodes; fills
+        ``state.skip_score_plugins``.
+        """
         started_s = self._calls.perf_counter()
         try:
-            status = self._run_pre_score(state, pod, nodes)
+            status = self._run_pre_score(state, pod, nodes, answers)
         except PluginFault as fault:
             status = fault.status(_PRE_SCORE_WORDING)
         self._calls.observe(PRE_SCORE, status, started_s)
         return status
 
-    def _run_pre_score(self, state: CycleState, pod: Pod, nodes: NodesView) -> Status | None:
+    def _run_pre_score(self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None) -> Status | None:
         guard = self._calls.guard
-        skipped: set[str] = set()
+        covered = answers.covered if answers is not None else _NOBODY
+        skipped = answers.state.skip_score_plugins.copy() if answers is not None else set()
         state.skip_score_plugins = skipped
         for plugin, name, count in self._pre_entries:
+            if name in covered:
+                if name not in skipped:
+                    count(1)
+                continue
             answer = guard.call(name, PRE_SCORE, plugin.pre_score, state, pod, nodes)
             status = None if answer is None else guard.status(name, PRE_SCORE, answer)
             if state.record_plugin_metrics:
@@ -136,22 +146,34 @@ class ScorePoint:
             count(1)
         return None
 
-    def run_score(self, state: CycleState, pod: Pod, nodes: NodesView) -> Scores | Status:
-        """Score, normalize, weigh and add; returns an Error if a plugin fails or leaves 0..100."""
+    def run_score(
+        self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None = None
+    ) -> Scores | Status:
+        """Score, normalize, weigh and add; returns an Error if a plugin fails or leaves 0..100.
+
+        ``answers`` spare calls if they are about these very ``nodes``.
+        """
         started_s = self._calls.perf_counter()
-        result = self._run_score(state, pod, nodes)
+        result = self._run_score(state, pod, nodes, answers)
         self._calls.observe(SCORE, result if isinstance(result, Status) else None, started_s)
         return result
 
-    def _run_score(self, state: CycleState, pod: Pod, nodes: NodesView) -> Scores | Status:
+    def _run_score(self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None) -> Scores | Status:
         size = len(nodes)
         totals: IntColumn | None = None
         by_plugin: list[PluginScores] = []
         skipped = state.skip_score_plugins
+        known = _NOTHING
+        if answers is not None and answers.nodes is nodes:
+            known, totals = answers.scores, answers.weighted.copy()
         for entry in self._entries:
             if entry.name in skipped:
                 continue
             entry.evaluated(size)
+            kept = known.get(entry.name)
+            if kept is not None:
+                by_plugin.append((entry.name, entry.weight, kept.normalized))
+                continue
             try:
                 scores = self._ask(entry, state, pod, nodes)
             except PluginFault as fault:
@@ -163,10 +185,7 @@ class ScorePoint:
                     scores = self._normalize(entry, state, pod, nodes, scores)
                 except PluginFault as fault:
                     return fault.status(_NORMALIZE_WORDING)
-            # A negative int64 read as uint64 is huge, so one pass checks both ends.
-            # (argmax and a look-up take half the time of max.)
-            unsigned = scores.view(_UINT64)
-            if size and unsigned.item(unsigned.argmax()) > MAX_NODE_SCORE:
+            if not are_in_range(scores):
                 return _out_of_range(entry.name, scores)
             if totals is None:
                 totals = scores * entry.factor
@@ -179,7 +198,7 @@ class ScorePoint:
         guard, name = self._calls.guard, entry.name
         if entry.is_whole_cluster:
             answer: object = guard.call(name, SCORE, entry.plugin.score_all, state, pod, nodes)
-            scores = _as_column(answer, len(nodes))
+            scores = as_int_column(answer, len(nodes))
             if scores is None:
                 raise guard.bad_answer(name, SCORE, answer, f"one int64 for each of {len(nodes)} nodes")
         else:
@@ -203,22 +222,12 @@ class ScorePoint:
     def _normalize(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, scores: IntColumn) -> IntColumn:
         guard, name = self._calls.guard, entry.name
         answer: object = guard.call(name, NORMALIZE, entry.plugin.normalize, state, pod, nodes, scores)
-        normalized = _as_column(answer, len(nodes))
+        normalized = as_int_column(answer, len(nodes))
         if normalized is None:
             raise guard.bad_answer(name, NORMALIZE, answer, f"one int64 for each of {len(nodes)} nodes")
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(NORMALIZE, name, "Success", guard.last_s)
         return normalized
-
-
-def _as_column(answer: object, size: int) -> IntColumn | None:
-    """Return a plugin's answer as int64 column, or None if it is none; floats are refused, not rounded."""
-    if not isinstance(answer, np.ndarray) or answer.shape != (size,):
-        return None
-    if answer.dtype is _INT64:
-        return answer
-    # Narrower integers are harmless; uint64 may not fit and bool or float mean a mistake.
-    return answer.astype(np.int64) if answer.dtype.kind in "iu" and np.can_cast(answer.dtype, np.int64) else None
 
 
 def _out_of_range(plugin: str, scores: IntColumn) -> Status:

@@ -1,4 +1,8 @@
-"""The class cache changes the time a decision takes and nothing else."""
+"""What is kept from one decision to the next changes the time a decision takes and nothing else.
+
+Kept are rankings of equal pods (``cycle.class_cache``), and answers of plugins that read node objects alone
+(``cycle.standing``), which serve pods of different sizes, too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from hypothesis import strategies as st
 
 from scheduler.cycle.class_cache import ClassCache
 from scheduler.cycle.select import choose_smallest_name
+from scheduler.cycle.standing import StandingAnswers
 from scheduler.testing import builders as b
 from scheduler.testing.harness import Harness
 
@@ -40,18 +45,26 @@ def _classes(rng: random.Random):
         plain.label("app", "w").pod_anti_affinity(ZONE, {"app": "w"}),
         plain.label("app", "s").spread(ZONE, {"app": "s"}, max_skew=1),
         plain.label("app", "w"),
+        plain.volume("data", emptyDir={}),
     ]
+
+
+def _resized(rng: random.Random, pod):
+    """Return the pod with amounts of its own, which few others have."""
+    return pod.requests(cpu=f"{rng.randrange(1, 900)}m", memory=f"{rng.randrange(1, 900)}Mi")
 
 
 def _step(rng: random.Random, harnesses, number: int, classes, count: int) -> None:
     """Do the same to all harnesses: mostly a pod of some class, sometimes a change of the cluster."""
     kind = rng.random()
     if kind < 0.8:
-        pod = rng.choice(classes).set("metadata.name", f"p{number}").obj()
+        pod = rng.choice(classes).set("metadata.name", f"p{number}")
+        pod = (_resized(rng, pod) if rng.random() < 0.4 else pod).obj()
         nodes = [harness.schedule(pod) for harness in harnesses]
         assert nodes[0] == nodes[1], f"{pod.name}: {nodes}"
         messages = [h.last.status.message if h.last is not None and h.last.status else "" for h in harnesses]
         assert messages[0] == messages[1]
+        _same_scores(harnesses, pod.name)
     elif kind < 0.85:
         victim = f"default/p{rng.randrange(number + 1)}"
         for harness in harnesses:
@@ -65,13 +78,22 @@ def _step(rng: random.Random, harnesses, number: int, classes, count: int) -> No
             harness.remove(node) if removes else harness.put(node)
 
 
+def _same_scores(harnesses, pod: str) -> None:
+    """Observers see the same scores, plugin by plugin, whether they were worked out or kept."""
+    scores = [h.last.scores for h in harnesses]
+    if None not in scores:
+        weighted = [dict(s.weighted()) for s in scores]
+        assert weighted[0] == weighted[1], pod
+
+
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=80, deadline=None)
 def test_shared_rankings_decide_as_fresh_ones(seed: int) -> None:
-    """On random histories of equal pods, deletions and node changes both engines choose the same nodes."""
+    """On random histories of (un)equal pods, deletions and node changes both engines choose the same nodes."""
     rng = random.Random(seed)
     with Harness(choose=choose_smallest_name) as shared, Harness(choose=choose_smallest_name) as fresh:
         fresh.core.engine.class_cache = ClassCache(max_classes=0)
+        fresh.core.engine.standing = StandingAnswers(max_keys=0)
         count = rng.randint(1, 12)
         for i in range(count):
             node = _node(rng, f"n{i}").obj()

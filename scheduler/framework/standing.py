@@ -1,0 +1,231 @@
+"""Standing answers: what plugins that read node objects alone say of all nodes, kept while pods come and go.
+
+Taints, labels, cordons, names and images change rarely, pods all the time. So plugins with ``reads_pods = False`` are
+asked about all nodes once for each *standing key* (their signatures of the pod) and their answers are handed out until
+a node object changes; then the changed nodes are asked about anew, one by one, and only if an answer is another one is
+everything asked again (a kubelet's heartbeat changes no answer). Pods that differ in their sizes share a key.
+
+The extension points go on as always, in the order of the plugins, and take a kept answer where there is one; so
+verdicts, reasons, scores and counted evaluations are those of asking. Design: docs/design/0008-standing-answers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from scheduler.api import (
+    Code,
+    CycleState,
+    FilterPlugin,
+    IntColumn,
+    NodesView,
+    NodeView,
+    Plugin,
+    Pod,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdicts,
+)
+from scheduler.framework.calls import Calls
+from scheduler.framework.columns import are_in_range, as_bool_column, as_int_column
+from scheduler.framework.guard import PluginFault
+from scheduler.framework.points import FILTER
+
+__all__ = ["Answers", "KeptVerdicts", "StandingPoint"]
+
+_POINT = "NodeSignature"
+
+
+class KeptVerdicts:
+    """One Filter plugin's verdicts.
+
+    Attributes:
+        verdicts: as the plugin gave them.
+        all_pass: whether no node fails.
+    """
+
+    __slots__ = ("all_pass", "verdicts")
+
+    def __init__(self, verdicts: Verdicts) -> None:
+        self.verdicts = verdicts
+        self.all_pass = bool(verdicts.ok.all())
+
+
+class KeptScores:
+    """One Score plugin's scores.
+
+    Attributes:
+        raw: as the plugin gave them.
+        normalized: what they become if all nodes are feasible; in 0..100.
+    """
+
+    __slots__ = ("normalized", "raw")
+
+    def __init__(self, raw: IntColumn, normalized: IntColumn) -> None:
+        self.raw = raw
+        self.normalized = normalized
+
+
+class Answers:
+    """What the standing plugins say to the pods of one standing key.
+
+    Attributes:
+        nodes: the snapshot that the rows are of.
+        covered: names of the plugins that need not be asked.
+        state: what their PreFilter and PreScore wrote, and whether they Skip.
+        verdicts: of the covered Filter plugins that do not Skip.
+        scores: of the covered Score plugins that do not Skip.
+        weighted: sum of the covered scores if all nodes are feasible.
+    """
+
+    __slots__ = ("_filters", "_scorers", "covered", "nodes", "scores", "state", "verdicts", "weighted")
+
+    def __init__(  # noqa: PLR0917  what one asking brought
+        self,
+        nodes: NodesView,
+        covered: frozenset[str],
+        state: CycleState,
+        verdicts: Mapping[FilterPlugin, Verdicts],
+        scores: Mapping[ScorePlugin, KeptScores],
+        weights: Mapping[str, int],
+    ) -> None:
+        self.nodes = nodes
+        self.covered = covered
+        self.state = state
+        self._filters = [(plugin, kept.ok) for plugin, kept in verdicts.items()]
+        self._scorers = [(plugin, kept.raw) for plugin, kept in scores.items()]
+        self.verdicts = {plugin.name: KeptVerdicts(kept) for plugin, kept in verdicts.items()}
+        self.scores = {plugin.name: kept for plugin, kept in scores.items()}
+        self.weighted: IntColumn = np.zeros(len(nodes), np.int64)
+        for name, kept in self.scores.items():
+            self.weighted += kept.normalized * (weights.get(name) or 1)
+
+    def hold_for(self, pod: Pod, rows: Sequence[int], infos: Sequence[NodeView]) -> bool:
+        """Say whether nothing has to be asked anew after the node objects of these rows were replaced.
+
+        A node that fails, or failed, may do so for another reason, so it has to be asked about.
+        """
+        for row in rows:
+            node = infos[row]
+            for plugin, ok in self._filters:
+                if not ok.item(row) or plugin.filter(self.state, pod, node) is not None:
+                    return False
+            for scorer, raw in self._scorers:
+                if scorer.score(self.state, pod, node) != raw.item(row):
+                    return False
+        return True
+
+
+class StandingPoint:
+    """The plugins of one profile that can give standing answers."""
+
+    __slots__ = ("_calls", "_filters", "_plugins", "_pre_filter", "_pre_score", "_scorers", "_weights")
+
+    def __init__(  # noqa: PLR0917  the points in their order
+        self,
+        pre_filter: Sequence[PreFilterPlugin],
+        filter_: Sequence[FilterPlugin],
+        pre_score: Sequence[PreScorePlugin],
+        score: Sequence[ScorePlugin],
+        weights: Mapping[str, int] | None,
+        calls: Calls,
+    ) -> None:
+        everybody: list[Plugin] = [*pre_filter, *filter_, *pre_score, *score]
+        self._plugins = [p for p in dict.fromkeys(everybody) if is_standing(p)]
+        self._pre_filter, self._filters = tuple(pre_filter), tuple(filter_)
+        self._pre_score, self._scorers = tuple(pre_score), tuple(score)
+        self._weights = weights or {}
+        self._calls = calls
+
+    def key(self, pod: Pod) -> tuple[Hashable | None, ...] | None:
+        """Return the plugins' signatures, None for each that gives none; None if one of them raises."""
+        try:
+            return self._calls.guard.call("", _POINT, self._key, pod)
+        except PluginFault:
+            return None  # counted and logged by the guard
+
+    def _key(self, pod: Pod) -> tuple[Hashable | None, ...]:
+        return tuple([plugin.node_signature(pod) for plugin in self._plugins])
+
+    def ask(self, key: Sequence[Hashable | None], pod: Pod, nodes: NodesView) -> Answers | None:
+        """Ask the plugins about all nodes; None if one fails, rejects the pod or narrows the nodes in PreFilter."""
+        covered = {plugin for plugin, signature in zip(self._plugins, key, strict=True) if signature is not None}
+        try:
+            return self._calls.guard.call("", FILTER, self._ask, covered, pod, nodes)
+        except PluginFault:
+            return None  # the ordinary way meets the same fault and reports it
+
+    def holds(self, answers: Answers, pod: Pod, rows: Sequence[int], infos: Sequence[NodeView]) -> bool:
+        """Say what ``Answers.hold_for`` says; False if a plugin raises."""
+        try:
+            return self._calls.guard.call("", FILTER, answers.hold_for, pod, rows, infos)
+        except PluginFault:
+            return False
+
+    def _ask(self, covered: set[Plugin], pod: Pod, nodes: NodesView) -> Answers | None:
+        state = CycleState()
+        if not self._prepare(covered, state, pod, nodes):
+            return None
+        verdicts: dict[FilterPlugin, Verdicts] = {}
+        for plugin in self._filters:
+            if plugin not in covered or plugin.name in state.skip_filter_plugins:
+                continue
+            answer: object = plugin.filter_all(state, pod, nodes)
+            if not isinstance(answer, Verdicts) or as_bool_column(answer.ok, len(nodes)) is None:
+                return None
+            if answer.errors is not None:
+                return None
+            verdicts[plugin] = answer
+        scores: dict[ScorePlugin, KeptScores] = {}
+        for scorer in self._scorers:
+            if scorer not in covered or scorer.name in state.skip_score_plugins:
+                continue
+            kept = _scores_of(scorer, state, pod, nodes)
+            if kept is None:
+                return None
+            scores[scorer] = kept
+        return Answers(nodes, frozenset(p.name for p in covered), state, verdicts, scores, self._weights)
+
+    def _prepare(self, covered: set[Plugin], state: CycleState, pod: Pod, nodes: NodesView) -> bool:
+        """Run PreFilter and PreScore; returns whether every plugin goes on or Skips."""
+        for plugin in self._pre_filter:
+            if plugin in covered:
+                answer: object = plugin.pre_filter(state, pod, nodes)
+                if not isinstance(answer, tuple) or len(answer) != 2 or answer[0] is not None:
+                    return False
+                if not _goes_on(answer[1], plugin.name, state.skip_filter_plugins):
+                    return False
+        return all(
+            _goes_on(scorer.pre_score(state, pod, nodes), scorer.name, state.skip_score_plugins)
+            for scorer in self._pre_score
+            if scorer in covered
+        )
+
+
+def is_standing(plugin: Plugin) -> bool:
+    """Say whether the plugin's answers can be kept for the pods to which it gives a signature."""
+    return not plugin.reads_pods and type(plugin).node_signature is not Plugin.node_signature
+
+
+def _goes_on(status: object, name: str, skipped: set[str]) -> bool:
+    if status is None:
+        return True
+    if isinstance(status, Status) and status.code is Code.SKIP:
+        skipped.add(name)
+        return True
+    return False
+
+
+def _scores_of(plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: NodesView) -> KeptScores | None:
+    raw = as_int_column(plugin.score_all(state, pod, nodes), len(nodes))
+    if raw is None:
+        return None
+    normalized: IntColumn | None = raw
+    if type(plugin).normalize is not ScorePlugin.normalize:
+        # A copy goes out, because a plugin may normalize in place.
+        normalized = as_int_column(plugin.normalize(state, pod, nodes, raw.copy()), len(nodes))
+    return KeptScores(raw, normalized) if normalized is not None and are_in_range(normalized) else None
