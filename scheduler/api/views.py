@@ -23,9 +23,11 @@ from scheduler.model.taints import Taint
 __all__ = [
     "BoolColumn",
     "CodedColumn",
+    "FloatColumns",
     "ImageState",
     "Int32Column",
     "IntColumn",
+    "NodeFacts",
     "NodeView",
     "NodesView",
     "TermCounts",
@@ -35,6 +37,8 @@ __all__ = [
 BoolColumn = NDArray[np.bool_]
 IntColumn = NDArray[np.int64]
 Int32Column = NDArray[np.int32]
+FloatColumns = NDArray[np.float64]
+"""Several columns of floats: two dimensions, one row a column."""
 
 V = TypeVar("V", bound=Hashable)
 
@@ -109,6 +113,24 @@ class NodeView(Protocol):
     @property
     def generation(self) -> int:
         """Return a number that grows with every change of the node or its pods."""
+
+
+class NodeFacts:
+    """What a plugin makes of each node alone, as columns that are kept from one decision to the next.
+
+    Make one when the plugin is made, and hand it to ``NodesView.facts`` in each decision.
+
+    Attributes:
+        width: how many numbers there are of each node.
+        of_node: works them out; None for a node of which the plugin cannot say them. It may read anything of the node
+            and its pods, and nothing else.
+    """
+
+    __slots__ = ("of_node", "width")
+
+    def __init__(self, width: int, of_node: Callable[[NodeView], Sequence[float] | None]) -> None:
+        self.width = width
+        self.of_node = of_node
 
 
 class CodedColumn(Generic[V]):
@@ -232,6 +254,12 @@ class NodesView(Protocol):
     @property
     def taints(self) -> CodedColumn[tuple[Taint, ...]]:
         """Return each node's taints as one value; nodes with equal taints share a code (never -1)."""
+
+    def facts(self, definition: NodeFacts) -> FloatColumns | None:
+        """Return the definition's numbers, one column each; None if it does not hold for some node of the snapshot.
+
+        Asking again costs as much as nodes have changed since.
+        """
 
     def rows_using_host_ports(self) -> Sequence[int]:
         """Return the rows of the nodes on which any host port is in use."""

@@ -11,6 +11,7 @@ Single node: nominated pods, preemption's dry runs. Source: ``RunFilterPlugins``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -151,7 +152,7 @@ class FilterPoint:
         self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None
     ) -> FilterOutcome | Status:
         size = num_ok = len(nodes)
-        ok: BoolColumn = np.ones(size, np.bool_)
+        ok = _all_pass(size)
         verdicts: list[_Verdict] = []
         skipped = state.skip_filter_plugins
         known = answers.verdicts if answers is not None and answers.nodes is nodes else _NOTHING
@@ -162,17 +163,17 @@ class FilterPoint:
                 break
             entry.evaluated(num_ok)
             kept = known.get(entry.name)
+            if kept is not None and kept.all_pass:
+                continue
             if kept is not None:
-                if kept.all_pass:
-                    continue
                 verdicts.append((entry.name, kept.verdicts, None))
-                ok &= kept.verdicts.ok
+                ok = ok & kept.verdicts.ok
             elif entry.is_whole_cluster:
                 answer = self._ask_all(entry, state, pod, nodes, size)
                 if answer.errors is not None and (failing := np.flatnonzero(answer.errors & ok)).size:
                     return self._failure(entry.name, answer, failing)
                 verdicts.append((entry.name, answer, None))
-                ok &= answer.ok
+                ok = ok & answer.ok
             else:
                 rows = np.flatnonzero(ok)
                 each = self._ask_each(entry, state, pod, nodes, rows)
@@ -181,12 +182,14 @@ class FilterPoint:
                 if entry.name in skipped:  # given up half-way by its shield
                     continue
                 verdicts.append((entry.name, each, rows))
+                ok = ok.copy()
                 ok[rows] = each.ok
             num_ok = int(np.count_nonzero(ok))
-        overrides = self._with_nominated(state, pod, nodes, ok) if self._nominations.nominated_nodes else {}
-        if isinstance(overrides, Status):
-            return overrides
-        return FilterOutcome(self._calls, ok, verdicts, overrides)
+        if not self._nominations.nominated_nodes:
+            return FilterOutcome(self._calls, ok, verdicts, {})
+        ok = ok.copy()
+        overrides = self._with_nominated(state, pod, nodes, ok)
+        return overrides if isinstance(overrides, Status) else FilterOutcome(self._calls, ok, verdicts, overrides)
 
     def _ask_all(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, size: int) -> Verdicts:
         guard = self._calls.guard
@@ -283,6 +286,13 @@ class FilterPoint:
             if status is not None:
                 return True, status
         return True, self.run_node(trial_state, pod, trial_node)
+
+
+@lru_cache(maxsize=4)
+def _all_pass(size: int) -> BoolColumn:
+    ok = np.ones(size, np.bool_)
+    ok.flags.writeable = False
+    return ok
 
 
 def _group(statuses: Sequence[Status | None], rows: NDArray[np.intp]) -> list[tuple[Status, NDArray[np.intp]]]:

@@ -6,7 +6,7 @@ a node object changes; then the changed nodes are asked about anew, one by one, 
 everything asked again (a kubelet's heartbeat changes no answer). Pods that differ in their sizes share a key.
 
 The extension points go on as always, in the order of the plugins, and take a kept answer where there is one; so
-verdicts, reasons, scores and counted evaluations are those of asking. Design: docs/design/0008-standing-answers.md.
+verdicts, reasons, scores and counted evaluations are those of asking. Design: docs/design/0011-kept-between-decisions.md.
 """
 
 from __future__ import annotations

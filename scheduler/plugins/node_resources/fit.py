@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from scheduler.api import (
+    MAX_NODE_SCORE,
     ActionType,
     ClusterEvent,
     CycleState,
@@ -22,6 +23,7 @@ from scheduler.api import (
     Handle,
     IntColumn,
     Node,
+    NodeFacts,
     NodesView,
     NodeView,
     Pod,
@@ -37,8 +39,8 @@ from scheduler.api import (
 )
 from scheduler.config.args import NodeResourcesFitArgs
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from scheduler.plugins.node_resources.bounded import bounded, bounded_columns
-from scheduler.plugins.node_resources.scoring import ColumnUsage, Usage, strategy_for
+from scheduler.plugins.node_resources.bounded import MAX_EXACT_CAPACITY, bounded, bounded_columns
+from scheduler.plugins.node_resources.scoring import ColumnFree, ColumnUsage, LeastAllocated, Usage, strategy_for
 from scheduler.plugins.shared.resource_names import is_extended_resource
 
 __all__ = ["NAME", "REASON_TOO_MANY_PODS", "NodeResourcesFit", "insufficient", "new"]
@@ -47,6 +49,7 @@ NAME = "NodeResourcesFit"
 REASON_TOO_MANY_PODS = "Too many pods"
 
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_MAX_EXACT = 1 << 53  # whole numbers below it are exact as floats
 _MAX_BITS = 60  # reasons that an int64 can hold one bit each of, with two to spare
 _WANTED: StateKey[tuple[tuple[str, int], ...]] = StateKey("PreFilterNodeResourcesFit")
 _SCORED: StateKey[tuple[tuple[str, int, int], ...]] = StateKey("PreScoreNodeResourcesFit")
@@ -61,13 +64,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Filters by what is left and scores by one of three strategies."""
 
     name: ClassVar[str] = NAME
-    __slots__ = ("_ignored", "_ignored_groups", "_resources", "_strategy")
+    __slots__ = ("_free", "_ignored", "_ignored_groups", "_resources", "_strategy")
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = strategy_for(args.scoring_strategy)
         self._resources = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
+        names = tuple(name for name, _ in self._resources)
+        # Scalar resources take part only if the pod requests them, and are rarely on all nodes.
+        is_usual = isinstance(self._strategy, LeastAllocated) and names and all(name in _NATIVE for name in names)
+        self._free = NodeFacts(2 * len(names), lambda node: _free(node, names)) if is_usual else None
 
     # --- filter ------------------------------------------------------------------------------------------------------
 
@@ -82,6 +89,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> Verdicts:
         wanted = self._wanted_in(state, pod)
+        facts = nodes.facts(_ROOM)
+        if facts is not None and all(resource in _NATIVE[:2] and amount < _MAX_EXACT for resource, amount in wanted):
+            ok = facts[0] > 0
+            for resource, amount in wanted:
+                ok &= facts[1 if resource == CPU else 2] >= amount
+            return Verdicts(ok, lambda rows: _explain(wanted, nodes.take(rows), rows))
         ok = nodes.num_pods < nodes.allocatable(PODS)
         for resource, amount in wanted:
             ok &= nodes.allocatable(resource) - nodes.requested(resource) >= amount
@@ -123,6 +136,13 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return self._strategy.score(usages)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> IntColumn:
+        if self._free is not None:
+            facts = nodes.facts(self._free)
+            scored = self._scored_in(state, pod)
+            if facts is not None and len(scored) == len(self._resources):
+                pairs = zip(scored, facts[0::2], facts[1::2], strict=True)
+                free = [ColumnFree(weight, capacity, left, amount) for (_, weight, amount), capacity, left in pairs]
+                return LeastAllocated().score_free(free, len(nodes))
         usages: list[ColumnUsage] = []
         for name, weight, amount in self._scored_in(state, pod):
             capacity, _, requested = bounded_columns(nodes.allocatable(name), nodes.non_zero_requested(name), amount)
@@ -197,6 +217,30 @@ def _used(node: NodeView, resource: str) -> int:
     if resource in (CPU, MEMORY):
         return node.non_zero_requested.get(resource, 0)
     return node.requested.get(resource, 0)
+
+
+def _room(node: NodeView) -> tuple[float, float, float] | None:
+    """Return for how many pods, how much CPU and memory there is room; None if floats cannot say it exactly."""
+    allocatable, requested = node.allocatable, node.requested
+    cpu = allocatable.get(CPU, 0) - requested.get(CPU, 0)
+    memory = allocatable.get(MEMORY, 0) - requested.get(MEMORY, 0)
+    if not (-_MAX_EXACT < cpu < _MAX_EXACT and -_MAX_EXACT < memory < _MAX_EXACT):
+        return None
+    return allocatable.get(PODS, 0) - node.num_pods, cpu, memory
+
+
+_ROOM = NodeFacts(3, _room)
+
+
+def _free(node: NodeView, names: Sequence[str]) -> list[float] | None:
+    """Return capacity and 100 times what is free of each resource; None if floats cannot say it exactly."""
+    facts: list[float] = []
+    for name in names:
+        capacity = node.allocatable.get(name, 0)
+        if not 0 < capacity <= MAX_EXACT_CAPACITY:
+            return None
+        facts += (capacity, MAX_NODE_SCORE * (capacity - min(_used(node, name), capacity)))
+    return facts
 
 
 def _score_requests(pod: Pod) -> Mapping[str, int]:

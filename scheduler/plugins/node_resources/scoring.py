@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.api import MAX_NODE_SCORE, IntColumn
 from scheduler.config.args import ScoringStrategy
+from scheduler.plugins.node_resources.blocks import blocks
 from scheduler.plugins.shared.broken_line import line_value
 
 __all__ = [
+    "ColumnFree",
     "ColumnUsage",
     "LeastAllocated",
     "MostAllocated",
@@ -48,6 +51,15 @@ class ColumnUsage(NamedTuple):
     requested: IntColumn
 
 
+class ColumnFree(NamedTuple):
+    """One resource on all nodes before the pod comes, and how much the pod wants."""
+
+    weight: int
+    capacity: NDArray[np.float64]
+    hundredfold: NDArray[np.float64]  # what is free, times 100
+    amount: int
+
+
 class Strategy(Protocol):
     """How full a node should be."""
 
@@ -59,7 +71,29 @@ class Strategy(Protocol):
 
 
 class LeastAllocated:
-    """The emptier the better."""
+    """The emptier the better.
+
+    On the usual nodes, which offer all of the usual resources, ``score_free`` says it from kept columns.
+    """
+
+    def score_free(self, free: Sequence[ColumnFree], num_nodes: int) -> IntColumn:
+        """Return ``score_all`` for nodes that offer at least 1 and at most ``MAX_EXACT_CAPACITY`` of each resource."""
+        scores = np.empty(num_nodes, np.int64)
+        weights = sum(column.weight for column in free)
+        for block in blocks(num_nodes):
+            total: NDArray[np.float64] | None = None
+            for weight, capacity, hundredfold, amount in free:
+                score = hundredfold[block] - MAX_NODE_SCORE * float(amount)
+                np.maximum(score, 0.0, out=score)
+                score /= capacity[block]
+                np.floor(score, out=score)
+                if weight != 1:
+                    score *= weight
+                total = score if total is None else np.add(total, score, out=total)
+            assert total is not None, "there is a resource"
+            total /= weights
+            scores[block] = total  # rounds down, as the integer division does
+        return scores
 
     def score(self, usages: Sequence[Usage]) -> int:
         return _weighted_mean(

@@ -24,7 +24,7 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.views import BoolColumn, CodedColumn, IntColumn, TermCounts
+from scheduler.api.views import BoolColumn, CodedColumn, FloatColumns, IntColumn, NodeFacts, TermCounts
 from scheduler.model.meta import LabelSelector, NodeName, ObjectMeta
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -32,6 +32,7 @@ from scheduler.model.requests import CPU, MEMORY
 from scheduler.model.taints import Taint
 from scheduler.state.cache.claims import ClaimUse
 from scheduler.state.cache.columns import CodedStore, LabelColumns, ResourceColumns
+from scheduler.state.cache.facts import FactStores
 from scheduler.state.cache.generation import next_generation
 from scheduler.state.cache.images import ImageStates, ImageSummary
 from scheduler.state.cache.node_info import NO_PODS_PRIORITY, NodeInfo
@@ -72,6 +73,7 @@ class Snapshot:
         self._order_generation = 0
         self._log = ChangeLog()
         self._renewals = ChangeLog()
+        self._facts = FactStores()
         self._allocatable = ResourceColumns[Node](attrgetter("allocatable"))
         self._requested = ResourceColumns[NodeInfo](attrgetter("requested"))
         self._non_zero = ResourceColumns[NodeInfo](attrgetter("non_zero_requested"))
@@ -149,6 +151,10 @@ class Snapshot:
     def taints(self) -> CodedColumn[tuple[Taint, ...]]:
         """Return each node's taints as one value, in the order of the node object."""
         return self._taints.column
+
+    def facts(self, definition: NodeFacts) -> FloatColumns | None:
+        """Return the definition's numbers of all nodes; None if it does not hold for one of them."""
+        return self._facts.columns(definition, self.infos)
 
     def rows_using_host_ports(self) -> Sequence[int]:
         """Return the rows of the nodes on which any host port is in use, ascending."""
@@ -264,6 +270,7 @@ class Snapshot:
         for rows in (self._with_host_ports, self._with_affinity, self._with_anti_affinity):
             rows.reorder(change)
         self._claims.reorder(change)
+        self._facts.reorder(change)
         self._image_rows.clear()
         self._set_plain_columns(
             change.move(self._num_pods),
@@ -284,6 +291,7 @@ class Snapshot:
                 self._write_node(row, info.node)
                 self._renewals.add(info.generation, row)
             self._write_pods(row, info)
+            self._facts.mark(row)
             self._generations[row] = info.generation
             self._log.add(info.generation, row)
         self.generation = max(self.generation, changed[0].generation)

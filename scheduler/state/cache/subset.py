@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api.views import BoolColumn, CodedColumn, IntColumn, TermCounts
+from scheduler.api.views import BoolColumn, CodedColumn, FloatColumns, IntColumn, NodeFacts, TermCounts
 from scheduler.model.meta import LabelSelector, NodeName
 from scheduler.model.pod import Pod
 from scheduler.model.taints import Taint
@@ -111,6 +111,11 @@ class NodesSubset:
     def taints(self) -> CodedColumn[tuple[Taint, ...]]:
         """Return each node's taints as one value."""
         return self._once("taints", lambda: self._gather_coded(self._root.taints))
+
+    def facts(self, definition: NodeFacts) -> FloatColumns | None:
+        """Return the definition's numbers of these nodes; None if it does not hold for some node of the snapshot."""
+        columns = self._root.facts(definition)
+        return None if columns is None else columns[:, self._rows]
 
     def rows_using_host_ports(self) -> Sequence[int]:
         """Return the rows of this view on which any host port is in use."""
