@@ -84,11 +84,20 @@ class CycleState:
         """Forget the value under ``key``; absent keys are fine."""
         self._values.pop(cast("StateKey[object]", key), None)
 
+    @property
+    def is_empty(self) -> bool:
+        """Say whether nothing was written."""
+        return not self._values
+
     def adopt(self, other: CycleState) -> None:
         """Take over what ``other`` has and this one lacks, and its skips; all of it is shared, not copied."""
         self._values = other._values | self._values
         self.skip_filter_plugins = other.skip_filter_plugins
         self.skip_score_plugins = other.skip_score_plugins
+
+    def take(self, other: CycleState) -> None:
+        """Take over the values that ``other`` has, shared, not copied; not its skips."""
+        self._values.update(other._values)
 
     def clone(self) -> CycleState:
         """Return a state for a dry run: values that offer ``clone()`` are cloned, others are shared."""

@@ -184,8 +184,6 @@ class _Class:
         renewed = snapshot.renewals_since(self._generation)
         if rows is None or renewed is None or len(rows) > max(2, len(self._fits) * _MAX_CHANGED_SHARE):
             return False
-        # What the plugins would write for this pod is what they wrote for the first of its class.
-        attempt.state.adopt(self._state)
         if rows:
             judge = self._judge_few if len(rows) <= _FEW else self._judge_many
             changed = self._reuse.guarded(judge, snapshot, attempt, rows, renewed)
@@ -198,6 +196,8 @@ class _Class:
 
     def choose(self, engine: Scheduler, attempt: Attempt) -> None:
         """Fill in the node of the attempt, and what an observer may want to see."""
+        # What the plugins would write for this pod is what they wrote for the first of its class.
+        attempt.state.adopt(self._state)
         best = self._leaders.best()
         attempt.node_name = engine.snapshot.names[engine.choose(engine.snapshot, best, engine.random)]
         attempt.num_evaluated = len(self._fits)
@@ -213,7 +213,7 @@ class _Class:
         self, snapshot: Snapshot, attempt: Attempt, rows: Sequence[int], renewed: Sequence[int]
     ) -> set[int] | None:
         """Judge rows one by one; returns the rankings to be normalized again, None if a row cannot be judged."""
-        judge, state, pod, infos = self._judge, attempt.state, attempt.pod, snapshot.infos
+        judge, state, pod, infos = self._judge, self._state, attempt.pod, snapshot.infos
         changed: set[int] = set()
         for row in rows:
             node = infos[row]
@@ -233,12 +233,12 @@ class _Class:
         """Do what ``_judge_few`` does by columns."""
         del renewed
         view = snapshot.take(np.array(rows, np.intp))
-        verdicts = self._judge.verdicts(attempt.state, attempt.pod, view)
+        verdicts = self._judge.verdicts(self._state, attempt.pod, view)
         if verdicts is None:
             return None
         stands, moves = verdicts
         self._stands[rows] = stands
-        columns = [scores.tolist() for scores in self._judge.raw_scores(attempt.state, attempt.pod, view)]
+        columns = [scores.tolist() for scores in self._judge.raw_scores(self._state, attempt.pod, view)]
         changed: set[int] = set()
         for i, (row, fits) in enumerate(zip(rows, (stands & moves).tolist(), strict=True)):
             self._note(row, fits, [(k, column[i]) for k, column in enumerate(columns)], changed)

@@ -151,8 +151,6 @@ class Scheduler:
         if key is not None and self.class_cache.try_reuse(key, self, attempt):
             return None
         attempt.answers = self.standing.of(attempt.framework, standing, attempt.pod, self.snapshot)
-        if attempt.answers is not None:
-            attempt.state.adopt(attempt.answers.state)
         trace = Trace(self.perf_counter)
         status = find_feasible(self, attempt)
         trace.step("Computing predicates done")

@@ -40,7 +40,6 @@ class PreFilterOutcome:
 
 
 _GO_ON = PreFilterOutcome()
-_NOBODY: frozenset[str] = frozenset()
 
 
 class PreFilterPoint:
@@ -68,14 +67,13 @@ class PreFilterPoint:
         return outcome
 
     def _run(self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None) -> PreFilterOutcome:
-        covered = answers.covered if answers is not None else _NOBODY
-        skipped = answers.state.skip_filter_plugins.copy() if answers is not None else set()
+        skipped: set[str] = answers.state.skip_filter_plugins.copy() if answers is not None else set()
         state.skip_filter_plugins = skipped
         outcome, rejection = _GO_ON, None
         for plugin, name, evaluated in self._plugins:
-            if name in covered:
-                if name not in skipped:
-                    evaluated(1)
+            if answers is not None and name in answers.covered:
+                # Only when its turn comes: if a plugin before ends the point, this one would not be asked.
+                evaluated(answers.stand_in(name, state))
                 continue
             result, status = self._ask(plugin, name, state, pod, nodes)
             if status is not None and status.code is Code.SKIP:

@@ -129,6 +129,8 @@ class ScorePoint:
         covered = answers.covered if answers is not None else _NOBODY
         skipped = answers.state.skip_score_plugins.copy() if answers is not None else set()
         state.skip_score_plugins = skipped
+        if answers is not None:
+            state.take(answers.prepared_scores)
         for plugin, name, count in self._pre_entries:
             if name in covered:
                 if name not in skipped:

@@ -6,7 +6,9 @@ a node object changes; then the changed nodes are asked about anew, one by one, 
 everything asked again (a kubelet's heartbeat changes no answer). Pods that differ in their sizes share a key.
 
 The extension points go on as always, in the order of the plugins, and take a kept answer where there is one; so
-verdicts, reasons, scores and counted evaluations are those of asking. Design: docs/design/0011-kept-between-decisions.md.
+verdicts, reasons, scores and counted evaluations are those of asking.
+
+Design: docs/design/0011-kept-between-decisions.md.
 """
 
 from __future__ import annotations
@@ -70,32 +72,58 @@ class KeptScores:
         self.normalized = normalized
 
 
+class _Prepared:
+    """What PreFilter and PreScore left behind; see ``Answers``."""
+
+    __slots__ = ("scores", "state", "written")
+
+    def __init__(self) -> None:
+        self.state = CycleState()
+        self.written: dict[str, CycleState] = {}
+        self.scores = CycleState()
+
+
 class Answers:
     """What the standing plugins say to the pods of one standing key.
 
     Attributes:
         nodes: the snapshot that the rows are of.
         covered: names of the plugins that need not be asked.
-        state: what their PreFilter and PreScore wrote, and whether they Skip.
+        state: all that their PreFilter and PreScore wrote, and whether they Skip.
+        written: what the PreFilter of single ones wrote, if anything.
+        prepared_scores: what their PreScore wrote.
         verdicts: of the covered Filter plugins that do not Skip.
         scores: of the covered Score plugins that do not Skip.
         weighted: sum of the covered scores if all nodes are feasible.
     """
 
-    __slots__ = ("_filters", "_scorers", "covered", "nodes", "scores", "state", "verdicts", "weighted")
+    __slots__ = (
+        "_filters",
+        "_scorers",
+        "covered",
+        "nodes",
+        "prepared_scores",
+        "scores",
+        "state",
+        "verdicts",
+        "weighted",
+        "written",
+    )
 
     def __init__(  # noqa: PLR0917  what one asking brought
         self,
         nodes: NodesView,
         covered: frozenset[str],
-        state: CycleState,
+        prepared: _Prepared,
         verdicts: Mapping[FilterPlugin, Verdicts],
         scores: Mapping[ScorePlugin, KeptScores],
         weights: Mapping[str, int],
     ) -> None:
         self.nodes = nodes
         self.covered = covered
-        self.state = state
+        self.state = prepared.state
+        self.written = prepared.written
+        self.prepared_scores = prepared.scores
         self._filters = [(plugin, kept.ok) for plugin, kept in verdicts.items()]
         self._scorers = [(plugin, kept.raw) for plugin, kept in scores.items()]
         self.verdicts = {plugin.name: KeptVerdicts(kept) for plugin, kept in verdicts.items()}
@@ -103,6 +131,12 @@ class Answers:
         self.weighted: IntColumn = np.zeros(len(nodes), np.int64)
         for name, kept in self.scores.items():
             self.weighted += kept.normalized * (weights.get(name) or 1)
+
+    def stand_in(self, name: str, state: CycleState) -> bool:
+        """Do what the PreFilter of a covered plugin would do to ``state``; returns whether it goes on."""
+        if name in self.written:
+            state.take(self.written[name])
+        return name not in self.state.skip_filter_plugins
 
     def hold_for(self, pod: Pod, rows: Sequence[int], infos: Sequence[NodeView]) -> bool:
         """Say whether nothing has to be asked anew after the node objects of these rows were replaced.
@@ -167,9 +201,10 @@ class StandingPoint:
             return False
 
     def _ask(self, covered: set[Plugin], pod: Pod, nodes: NodesView) -> Answers | None:
-        state = CycleState()
-        if not self._prepare(covered, state, pod, nodes):
+        prepared = self._prepare(covered, pod, nodes)
+        if prepared is None:
             return None
+        state = prepared.state
         verdicts: dict[FilterPlugin, Verdicts] = {}
         for plugin in self._filters:
             if plugin not in covered or plugin.name in state.skip_filter_plugins:
@@ -188,22 +223,29 @@ class StandingPoint:
             if kept is None:
                 return None
             scores[scorer] = kept
-        return Answers(nodes, frozenset(p.name for p in covered), state, verdicts, scores, self._weights)
+        return Answers(nodes, frozenset(p.name for p in covered), prepared, verdicts, scores, self._weights)
 
-    def _prepare(self, covered: set[Plugin], state: CycleState, pod: Pod, nodes: NodesView) -> bool:
-        """Run PreFilter and PreScore; returns whether every plugin goes on or Skips."""
+    def _prepare(self, covered: set[Plugin], pod: Pod, nodes: NodesView) -> _Prepared | None:
+        """Run PreFilter and PreScore; None unless every plugin goes on or Skips."""
+        made = _Prepared()
         for plugin in self._pre_filter:
             if plugin in covered:
-                answer: object = plugin.pre_filter(state, pod, nodes)
+                own = CycleState()
+                answer: object = plugin.pre_filter(own, pod, nodes)
                 if not isinstance(answer, tuple) or len(answer) != 2 or answer[0] is not None:
-                    return False
-                if not _goes_on(answer[1], plugin.name, state.skip_filter_plugins):
-                    return False
-        return all(
-            _goes_on(scorer.pre_score(state, pod, nodes), scorer.name, state.skip_score_plugins)
-            for scorer in self._pre_score
-            if scorer in covered
-        )
+                    return None
+                if not _goes_on(answer[1], plugin.name, made.state.skip_filter_plugins):
+                    return None
+                if not own.is_empty:
+                    made.written[plugin.name] = own
+                    made.state.take(own)
+        for scorer in self._pre_score:
+            if scorer in covered:
+                status = scorer.pre_score(made.scores, pod, nodes)
+                if not _goes_on(status, scorer.name, made.state.skip_score_plugins):
+                    return None
+        made.state.take(made.scores)
+        return made
 
 
 def is_standing(plugin: Plugin) -> bool:

@@ -46,6 +46,7 @@ def _classes(rng: random.Random):
         plain.label("app", "s").spread(ZONE, {"app": "s"}, max_skew=1),
         plain.label("app", "w"),
         plain.volume("data", emptyDir={}),
+        plain.claim("gone"),  # its PreFilter ends the point, so that those behind it are not asked
     ]
 
 
