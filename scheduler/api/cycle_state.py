@@ -90,10 +90,10 @@ class CycleState:
         return not self._values
 
     def adopt(self, other: CycleState) -> None:
-        """Take over what ``other`` has and this one lacks, and its skips; all of it is shared, not copied."""
+        """Take over what ``other`` has and this one lacks, and its skips; the values are shared, not copied."""
         self._values = other._values | self._values
-        self.skip_filter_plugins = other.skip_filter_plugins
-        self.skip_score_plugins = other.skip_score_plugins
+        self.skip_filter_plugins = other.skip_filter_plugins.copy()
+        self.skip_score_plugins = other.skip_score_plugins.copy()
 
     def take(self, other: CycleState) -> None:
         """Take over the values that ``other`` has, shared, not copied; not its skips."""

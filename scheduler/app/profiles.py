@@ -138,6 +138,7 @@ class RunningProfiles:
 
     def _rules_changed(self, changed: Collection[str]) -> None:
         self._engine.class_cache.clear()
+        self._engine.standing.clear()
         queue = self._engine.queue
         for framework in self._profiles.values():
             framework.set_nominations(queue)

@@ -34,6 +34,10 @@ class StandingAnswers:
         self._max_keys = max_keys
         self._kept: OrderedDict[tuple[str, Key], _Kept] = OrderedDict()
 
+    def clear(self) -> None:
+        """Forget everything: the plugins of a profile are others now."""
+        self._kept.clear()
+
     def of(self, framework: Framework, key: Key | None, pod: Pod, snapshot: Snapshot) -> Answers | None:
         """Return what need not be asked for this pod, with rows of ``snapshot``; None if everything must be."""
         if key is None or not self._max_keys:

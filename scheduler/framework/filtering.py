@@ -163,33 +163,36 @@ class FilterPoint:
                 break
             entry.evaluated(num_ok)
             kept = known.get(entry.name)
-            if kept is not None and kept.all_pass:
-                continue
             if kept is not None:
-                verdicts.append((entry.name, kept.verdicts, None))
-                ok = ok & kept.verdicts.ok
-            elif entry.is_whole_cluster:
-                answer = self._ask_all(entry, state, pod, nodes, size)
-                if answer.errors is not None and (failing := np.flatnonzero(answer.errors & ok)).size:
-                    return self._failure(entry.name, answer, failing)
-                verdicts.append((entry.name, answer, None))
-                ok = ok & answer.ok
-            else:
-                rows = np.flatnonzero(ok)
-                each = self._ask_each(entry, state, pod, nodes, rows)
-                if isinstance(each, Status):
-                    return each
-                if entry.name in skipped:  # given up half-way by its shield
-                    continue
-                verdicts.append((entry.name, each, rows))
-                ok = ok.copy()
-                ok[rows] = each.ok
+                if not kept.all_pass:
+                    verdicts.append((entry.name, kept.verdicts, None))
+                    ok = ok & kept.verdicts.ok
+                    num_ok = int(np.count_nonzero(ok))
+                continue
+            verdict = self._ask(entry, state, pod, nodes, ok)
+            if isinstance(verdict, Status):
+                return verdict
+            if entry.name in skipped and not entry.is_whole_cluster:  # given up half-way by its shield
+                continue
+            verdicts.append(verdict)
+            ok = _and(ok, verdict)
             num_ok = int(np.count_nonzero(ok))
         if not self._nominations.nominated_nodes:
             return FilterOutcome(self._calls, ok, verdicts, {})
         ok = ok.copy()
         overrides = self._with_nominated(state, pod, nodes, ok)
         return overrides if isinstance(overrides, Status) else FilterOutcome(self._calls, ok, verdicts, overrides)
+
+    def _ask(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, ok: BoolColumn) -> _Verdict | Status:
+        """Ask a plugin about all rows or, if it works node by node, about those that are still ``ok``."""
+        if entry.is_whole_cluster:
+            answer = self._ask_all(entry, state, pod, nodes, len(ok))
+            if answer.errors is not None and (failing := np.flatnonzero(answer.errors & ok)).size:
+                return self._failure(entry.name, answer, failing)
+            return entry.name, answer, None
+        rows = np.flatnonzero(ok)
+        each = self._ask_each(entry, state, pod, nodes, rows)
+        return each if isinstance(each, Status) else (entry.name, each, rows)
 
     def _ask_all(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, size: int) -> Verdicts:
         guard = self._calls.guard
@@ -286,6 +289,15 @@ class FilterPoint:
             if status is not None:
                 return True, status
         return True, self.run_node(trial_state, pod, trial_node)
+
+
+def _and(ok: BoolColumn, verdict: _Verdict) -> BoolColumn:
+    _, verdicts, rows = verdict
+    if rows is None:
+        return ok & verdicts.ok
+    both = ok.copy()
+    both[rows] = verdicts.ok
+    return both
 
 
 @lru_cache(maxsize=4)

@@ -176,25 +176,32 @@ class ScorePoint:
             if kept is not None:
                 by_plugin.append((entry.name, entry.weight, kept.normalized))
                 continue
-            try:
-                scores = self._ask(entry, state, pod, nodes)
-            except PluginFault as fault:
-                return fault.status(_SCORE_WORDING)
-            if not entry.is_whole_cluster and entry.name in skipped:  # given up half-way by its shield
+            scores = self._final_scores(entry, state, pod, nodes)
+            if scores is None:
                 continue
-            if entry.normalizes:
-                try:
-                    scores = self._normalize(entry, state, pod, nodes, scores)
-                except PluginFault as fault:
-                    return fault.status(_NORMALIZE_WORDING)
-            if not are_in_range(scores):
-                return _out_of_range(entry.name, scores)
+            if isinstance(scores, Status):
+                return scores
             if totals is None:
                 totals = scores * entry.factor
             else:
                 totals += scores if entry.weight == 1 else scores * entry.factor
             by_plugin.append((entry.name, entry.weight, scores))
         return Scores(nodes, by_plugin, np.zeros(size, np.int64) if totals is None else totals)
+
+    def _final_scores(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView) -> IntColumn | Status | None:
+        """Return one plugin's scores, normalized and checked; an Error if it fails; None if its shield gave it up."""
+        try:
+            scores = self._ask(entry, state, pod, nodes)
+        except PluginFault as fault:
+            return fault.status(_SCORE_WORDING)
+        if not entry.is_whole_cluster and entry.name in state.skip_score_plugins:  # given up half-way by its shield
+            return None
+        if entry.normalizes:
+            try:
+                scores = self._normalize(entry, state, pod, nodes, scores)
+            except PluginFault as fault:
+                return fault.status(_NORMALIZE_WORDING)
+        return scores if are_in_range(scores) else _out_of_range(entry.name, scores)
 
     def _ask(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView) -> IntColumn:
         guard, name = self._calls.guard, entry.name

@@ -72,7 +72,7 @@ def around(plugin: Plugin, shield: Shield) -> Plugin:
                 body[method] = _method(plugin, method, question)
     # Where it may be skipped, no other pod may share what was worked out with or without it.
     if not shield.skips and _overrides(plugin, Plugin, "node_signature"):
-        body["node_signature"] = _node_signature
+        body |= {"node_signature": _node_signature, "reads_pods": plugin.reads_pods}
     body |= {"name": plugin.name, "api_version": plugin.api_version, "Args": plugin.Args}
     made = type(f"Shielded{type(plugin).__name__}", (_Shielded, *bases), body)
     return cast("Plugin", made(plugin, shield))

@@ -8,7 +8,7 @@ everything asked again (a kubelet's heartbeat changes no answer). Pods that diff
 The extension points go on as always, in the order of the plugins, and take a kept answer where there is one; so
 verdicts, reasons, scores and counted evaluations are those of asking.
 
-Design: docs/design/0011-kept-between-decisions.md.
+Design: docs/design/0012-kept-between-decisions.md.
 """
 
 from __future__ import annotations

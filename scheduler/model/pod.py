@@ -372,7 +372,7 @@ class Pod(KubeObject, frozen=True):
         """Return the volumes that may take a node's places for volumes: claims, ephemeral ones and in-tree disks."""
         return tuple(volume for volume in self.spec.volumes if volume.is_attachable)
 
-    @cached_property
+    @derived
     def claim_names(self) -> frozenset[str]:
         """Return the claims that the pod's volumes name; those of generic ephemeral volumes are not named."""
         sources = (volume.persistent_volume_claim for volume in self.spec.volumes)
