@@ -70,13 +70,13 @@ def tls_material(configuration: ExtenderConfiguration) -> TlsMaterial:
 
 
 def originals_of(
-    kind: type[KubeObject], configuration: SchedulerConfiguration, profiles: Container[str]
+    kind: type[KubeObject], configuration: SchedulerConfiguration, profiles: Container[str] | None
 ) -> Originals | None:
     """Return what keeps the kind's objects as extenders must be shown them; None if nobody must.
 
-    Pending pods of our profiles are shown to all extenders but pure binders, nodes to those that keep none themselves.
-    differs: victims of preemption, which run already, are shown with the fields that scheduling reads; to keep all pods
-    of a cluster whole would take several times the memory.
+    Pending pods of these profiles (None: of all schedulers) are shown to all extenders but pure binders, nodes to those
+    that keep none themselves. differs: victims of preemption, which run already, are shown with the fields that
+    scheduling reads; to keep all pods of a cluster whole would take several times the memory.
     """
     asking = [e for e in configuration.extenders if e.filter_verb or e.prioritize_verb]
     if kind is Node and any(not e.node_cache_capable for e in asking):
@@ -86,8 +86,8 @@ def originals_of(
     return None
 
 
-def _is_pending(profiles: Container[str]) -> Callable[[Any], bool]:
-    return lambda pod: not pod.node_name and pod.spec.scheduler_name in profiles
+def _is_pending(profiles: Container[str] | None) -> Callable[[Any], bool]:
+    return lambda pod: not pod.node_name and (profiles is None or pod.spec.scheduler_name in profiles)
 
 
 def _read(path: str) -> bytes:

@@ -26,10 +26,13 @@ class _Host:
         self._scheduling = scheduling
         self._registry = registry
         self._metrics = metrics
-        self._run_blocking = BlockingCalls("preload", max_threads=2)
+        self._run_blocking = BlockingCalls("import", max_threads=8)
 
-    async def preload(self, names: Sequence[str]) -> None:
-        await self._run_blocking(lambda: self._registry.preload(names))
+    def is_imported(self, plugin: str) -> bool:
+        return self._registry.is_loaded(plugin)
+
+    async def preload(self, plugin: str) -> None:
+        await self._run_blocking(lambda: self._registry.preload(plugin))
 
     async def apply(self, puts: Sequence[Profile], removes: Sequence[str]) -> Answers:
         running = self._scheduling.core.running

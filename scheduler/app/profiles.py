@@ -82,6 +82,9 @@ class RunningProfiles:
                 answers[profile.scheduler_name] = self._put(profile)
             except ConfigError as error:
                 answers[profile.scheduler_name] = error
+            except Exception as error:  # noqa: BLE001  supervisor: a plugin's bug must not keep other profiles waiting
+                _log.error("profile could not be made", profile=profile.scheduler_name, err=repr(error))
+                answers[profile.scheduler_name] = ConfigError([f"internal error: {type(error).__name__}: {error}"])
         for name in removes:
             self._remove(name)
         self.close_idle()

@@ -374,6 +374,8 @@ class SchedulingThread:
         assert self._may_watch is not None
         await self._may_watch.wait()
         idle_limit_s = self._completed.options.watch_stale_after_s
+        # A pod may come before its live profile.
+        profiles = None if self._completed.options.live_profiles.enabled else self.core.profiles
         tasks = []
         for kind in sorted(self.core.kinds, key=lambda kind: kind.__name__):
             reflector = self._reflectors[kind] = Reflector(
@@ -384,7 +386,7 @@ class SchedulingThread:
                 random=self._random,
                 settings=ReflectorSettings(optional=kind not in REQUIRED, idle_limit_s=idle_limit_s),
                 metrics=self._metrics.watches,
-                originals=originals_of(kind, self._completed.configuration, self.core.profiles),
+                originals=originals_of(kind, self._completed.configuration, profiles),
             )
             self._metrics.watch_staleness(kind.__name__, functools.partial(_staleness_s, reflector))
             tasks.append(self._supervise(f"watch {kind.__name__}", reflector.run))
@@ -465,11 +467,13 @@ class SchedulingThread:
             case Eviction():
                 assert self._evictor is not None
                 self._evictor.start(instruction)
-            case PatchPodStatus():
+            case PatchPodStatus() if self._is_leading:
                 assert self._status is not None
                 self._status.put(instruction)
-            case EmitEvent():
+            case EmitEvent() if self._is_leading:
                 self._emit(instruction)
+            case _:  # the leader says it; kept until we lead it would be stale, and could reach a pod that runs by then
+                pass
 
     def _emit(self, event: EmitEvent) -> None:
         assert self._recorder is not None

@@ -13,6 +13,7 @@ profiles that are live stay live. All methods are for the service thread.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,7 @@ Answers = Mapping[str, Resolved | ConfigError]
 """By scheduler name: what a profile resolved to, or everything that is wrong with it."""
 
 _TIMEOUT_S = 5.0
-_PRELOAD_S = 60.0
+_IMPORT_S = 10.0
 _SETTLE_S = 0.05
 _FAILED_S = 2.0
 _COUNT_EVERY_S = 30.0
@@ -51,8 +52,11 @@ _LONGEST_RETRY_S = 600.0
 class ProfileHost(Protocol):
     """The scheduler, seen from here."""
 
-    async def preload(self, names: Sequence[str]) -> None:
-        """Import the packages of these plugins, away from the scheduling thread."""
+    def is_imported(self, plugin: str) -> bool:
+        """Say whether a plugin's package need not be imported (any more)."""
+
+    async def preload(self, plugin: str) -> None:
+        """Import a plugin's package, away from the scheduling thread."""
 
     async def apply(self, puts: Sequence[Profile], removes: Sequence[str]) -> Answers:
         """Change the profile map between two decisions."""
@@ -137,6 +141,7 @@ class LiveProfiles:
     _serving: dict[str, Serving] = field(default_factory=dict)
     _failed: dict[str, _Failed] = field(default_factory=dict)
     _counts: dict[str, _Count] = field(default_factory=dict)
+    _imports: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _states: dict[str, int] = field(default_factory=dict)
     _problem: str = "not listed yet"
     _listed_s: float | None = None
@@ -235,34 +240,42 @@ class LiveProfiles:
         }
 
     async def _carry_out(self, puts: list[Verdict], removes: Sequence[str]) -> None:
-        profiles = [verdict.profile for verdict in puts if verdict.profile is not None]
         for verdict in puts:
             self._counted(verdict.obj)
-        late = await self._preload(profiles)
-        answers = await self.host.apply([] if late else profiles, removes)
+        await self._import({name for verdict in puts for name in _plugins(verdict)})
+        ready = [verdict for verdict in puts if self._imports.keys().isdisjoint(_plugins(verdict))]
+        answers = await self.host.apply([v.profile for v in ready if v.profile is not None], removes)
         for name in removes:
             del self._serving[name]
         for verdict in puts:
             assert verdict.profile is not None
             name, meta = verdict.profile.scheduler_name, verdict.obj.metadata
-            answer = ConfigError([late]) if late else answers[name]
+            answer = answers[name] if verdict in ready else self._still_importing(verdict)
             if isinstance(answer, ConfigError):
-                self._note_failed(verdict, answer)
+                self._note_failed(verdict, answer, is_final=verdict in ready)
             else:
                 self._failed.pop(meta.uid, None)
                 self._serving[name] = Serving(meta.uid, meta.generation, verdict.profile, answer)
 
-    async def _preload(self, profiles: list[Profile]) -> str:
-        """Import what the plugins need; returns what to say if that takes too long."""
-        names = sorted({name for profile in profiles for name in profile.plugins.names()})
-        if not names:
-            return ""
-        try:
-            async with asyncio.timeout(_PRELOAD_S):
-                await self.host.preload(names)
-        except TimeoutError:
-            return f"the packages of its plugins were not imported within {_PRELOAD_S:.0f} s ({', '.join(names)})"
-        return ""
+    async def _import(self, plugins: set[str]) -> None:
+        """Have packages imported, and wait for them a while; one that takes longer is not begun a second time."""
+        begun = [name for name in sorted(plugins) if name not in self._imports and not self.host.is_imported(name)]
+        for name in begun:
+            task = self._imports[name] = asyncio.get_running_loop().create_task(self.host.preload(name))
+            task.add_done_callback(functools.partial(self._imported, name))
+        if begun:
+            await asyncio.wait([self._imports[name] for name in begun], timeout=_IMPORT_S)
+            await asyncio.sleep(0)  # lets the callbacks of those that are done run
+
+    def _imported(self, name: str, task: asyncio.Task[None]) -> None:
+        del self._imports[name]
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("import of a plugin's package broke", plugin=name, err=repr(task.exception()))
+        self._changed.set()
+
+    def _still_importing(self, verdict: Verdict) -> ConfigError:
+        names = ", ".join(sorted(_plugins(verdict) & self._imports.keys()))
+        return ConfigError([f"the package of {names} is still being imported after {_IMPORT_S:.0f} s"])
 
     def _is_due(self, verdict: Verdict) -> bool:
         failed = self._failed.get(verdict.obj.metadata.uid)
@@ -270,9 +283,12 @@ class LiveProfiles:
             failed is None or failed.generation != verdict.obj.metadata.generation or self.monotonic() >= failed.again_s
         )
 
-    def _note_failed(self, verdict: Verdict, error: ConfigError) -> None:
+    def _note_failed(self, verdict: Verdict, error: ConfigError, *, is_final: bool) -> None:
         meta = verdict.obj.metadata
         known = self._failed.get(meta.uid)
+        if not is_final:
+            self._failed[meta.uid] = _Failed(meta.generation, error.problems, float("-inf"))
+            return
         pause_s = _FIRST_RETRY_S
         if known is not None and known.generation == meta.generation:
             pause_s = min(known.pause_s * 2.0, _LONGEST_RETRY_S)
@@ -329,6 +345,10 @@ class LiveProfiles:
         count.total += int(now - count.last) if now >= count.last else int(now)
         count.last = now
         return count
+
+
+def _plugins(verdict: Verdict) -> set[str]:
+    return set() if verdict.profile is None else set(verdict.profile.plugins.names())
 
 
 def _explained(error: KubeError) -> str:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from scheduler.controllers.kopf_import import import_kopf
 from scheduler.controllers.objects import GROUP, PLURAL, VERSION
 from scheduler.kube.credentials import Credentials, TlsMaterial
-from scheduler.telemetry.logging import debug_enabled, get_logger
+from scheduler.telemetry.logging import get_logger, verbosity
 
 if TYPE_CHECKING:
     import kopf
@@ -44,6 +44,7 @@ _REQUEST_TIMEOUT_S = 30.0
 _RETRIES_S = (1.0, 2.0, 4.0)
 _IDENTITY: Any = "podium"
 """For peering, which is off. Without one kopf asks for the user's name, and the user of a container may have none."""
+_VERBOSE = 5  # from here on dependencies may say what they do
 
 
 class ProfileWatch:
@@ -200,8 +201,8 @@ def _quieten() -> None:
     It warns that it leaves the signals alone when it is not in the main thread, which is what we want; and it calls
     every request that fails an error, four lines each 7 s during an outage that others report better.
     """
-    is_verbose = debug_enabled()
-    logging.getLogger("kopf").setLevel(logging.DEBUG if is_verbose else logging.WARNING)
+    is_verbose = verbosity() >= _VERBOSE
+    logging.getLogger("kopf").setLevel(logging.NOTSET if is_verbose else logging.WARNING)
     for name in ("kopf._core.reactor.running", "kopf._cogs.clients"):
         logging.getLogger(name).setLevel(logging.NOTSET if is_verbose else logging.CRITICAL)
 

@@ -144,18 +144,21 @@ class Registry:
             self._loaded[name] = factory
         return factory
 
-    def preload(self, names: Iterable[str]) -> None:
-        """Import what these plugins need, which may take long; any thread.
+    def is_loaded(self, name: str) -> bool:
+        """Say whether nothing is left to be imported for the plugin; so it is for unknown ones."""
+        return name not in self or name in self._given or name in self._loaded
 
-        What cannot be imported is remembered for ``make`` to say, so that this does not try it again itself.
+    def preload(self, name: str) -> None:
+        """Import what the plugin needs, which may take long; any thread.
+
+        If that fails, it is remembered for ``make`` to say, so that this does not try again itself.
         """
-        for name in names:
-            self._failed.pop(name, None)
-            try:
-                self.load(name)
-            except RegistryError as error:
-                if name in self:
-                    self._failed[name] = error
+        self._failed.pop(name, None)
+        try:
+            self.load(name)
+        except RegistryError as error:
+            if name in self:
+                self._failed[name] = error
 
     def args(self, name: str, args: Any) -> Any:
         """Return the plugin's arguments as the type that it names; as they are if it names none.

@@ -200,9 +200,10 @@ def test_an_outage_of_the_api_server_loses_no_change(
 def test_a_new_leader_serves_what_the_old_one_served(
     cluster: Cluster, profiles: Profiles, start_live: StartDaemon, lease: str
 ) -> None:
-    """The last good version of a profile that is refused too; only the leader writes statuses."""
+    """The last good version of a profile that is refused too. Only the leader writes, and a standby keeps nothing to
+    write later: what it would have said of a pod is stale when it leads."""
     del lease
-    name = f"{cluster.scheduler}-live"
+    name, back = f"{cluster.scheduler}-live", f"{cluster.scheduler}-back"
     cluster.create(cluster.node(cpu="100"))
     settings: dict[str, Any] = {"configuration": {"leaderElection": SHORT_ELECTION}}
     leader = start_live(cluster.scheduler, **settings)
@@ -215,6 +216,15 @@ def test_a_new_leader_serves_what_the_old_one_served(
     cluster.create(*(cluster.pod(f"p{i}").scheduler(name) for i in range(5)))
     cluster.wait_bound()
     eventually(lambda: "1 serving" in lines(standby), "the standby to follow")
+    profiles.create(back)
+    cluster.create(cluster.pod("moved").scheduler(back).node_selector({"zone": "x"}))
+    cluster.wait_unschedulable("moved")
+    profiles.delete(back)
+    eventually(lambda: _told(cluster, "moved", UNSERVED % back), "the word that nobody schedules the pod")
+    eventually(lambda: "1 serving" in lines(standby), "the standby to see that")
+    profiles.create(back)
+    cluster.patch(f"/api/v1/nodes/{cluster.namespace}-n", {"metadata": {"labels": {"zone": "x"}}})
+    cluster.wait_bound("moved")
     assert not standby.metrics().total("rest_client_requests_total", method="PATCH")
     profiles.change(name, plugins={"score": {"enabled": [{"name": "NoSuch"}]}})
     profiles.wait(name, "Outdated")
@@ -224,6 +234,8 @@ def test_a_new_leader_serves_what_the_old_one_served(
     cluster.create(*(cluster.pod(f"q{i}").scheduler(name) for i in range(5)))
     cluster.wait_bound()
     assert "acquired leader lease" in standby.log()
+    time.sleep(2.0)  # it would be written after one
+    assert condition(cluster.get("moved")) is None
     profiles.change(name, plugins=None)
     status = profiles.wait(name, "Serving")
     assert status["servingGeneration"] == 3

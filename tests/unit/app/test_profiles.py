@@ -328,3 +328,20 @@ def test_the_configuration_shown_is_the_one_in_use(cluster):
     assert names == ["default-scheduler", NAME]
     remove(cluster)
     assert [p.scheduler_name for p in cluster.core.running.configuration.profiles] == ["default-scheduler"]
+
+
+def test_a_bug_in_one_profile_does_not_keep_others_waiting(cluster):
+    class Odd(Never):
+        name = "Odd"
+
+        @property
+        def api_version(self):
+            raise RuntimeError("odd")
+
+    with Harness(
+        plugins={"Odd": Odd}, options=SchedulerOptions(live_profiles=LiveProfilesOptions(enabled=True))
+    ) as made:
+        answers = made.core.running.apply([profile("Odd", name="one"), profile(name="two")], ())
+        assert isinstance(answers["one"], ConfigError), answers["one"]
+        assert isinstance(answers["two"], Resolved)
+        assert list(made.core.profiles) == ["default-scheduler", "two"]

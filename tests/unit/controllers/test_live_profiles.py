@@ -27,6 +27,7 @@ class World:
         self.patches = []
         self.applied = []
         self.preloaded = []
+        self.foreign = {}
         self.refusals = {}
         self.scheduled = 0
         self.is_leading = True
@@ -78,8 +79,13 @@ class World:
         return Response(200, {}, b"{}")
 
     # host
-    async def preload(self, names):
-        self.preloaded.append(names)
+    def is_imported(self, plugin):
+        return plugin not in self.foreign
+
+    async def preload(self, plugin):
+        self.preloaded.append(plugin)
+        await self.foreign[plugin].wait()
+        del self.foreign[plugin]
 
     async def apply(self, puts, removes):
         self.applied.append(([p.scheduler_name for p in puts], list(removes)))
@@ -128,7 +134,7 @@ def test_an_object_becomes_live_and_is_told(world):
     world.put("batch")
     world.round()
     assert world.applied == [(["batch"], [])]
-    assert "NodeResourcesFit" in world.preloaded[0]
+    assert world.preloaded == []
     status = world.status("batch")
     assert world.ready("batch") == ("True", "Serving", 'pods with schedulerName "batch" are scheduled by generation 1')
     assert (status["observedGeneration"], status["servingGeneration"], status["podsScheduled"]) == (1, 1, 0)
@@ -304,3 +310,33 @@ def test_changes_and_time_lead_to_rounds(world):
     asyncio.run(run())
     assert world.applied == [(["batch"], [])]
     assert not world.is_running
+
+
+def test_a_package_that_takes_for_ever_to_import_holds_up_its_own_profile_alone(world, monkeypatch):
+    """It is imported once, said to be missing, and the profile serves as soon as it is there."""
+    monkeypatch.setattr("scheduler.controllers.live_profiles._IMPORT_S", 0.05)
+
+    async def follow():
+        quick, slow = world.foreign["Quick"], world.foreign["Slow"] = asyncio.Event(), asyncio.Event()
+        quick.set()
+        world.put("a", plugins={"score": {"enabled": [{"name": "Quick"}]}})
+        world.put("b", plugins={"score": {"enabled": [{"name": "Slow"}]}})
+        task = asyncio.create_task(world.live.run())
+        await _until(lambda: len(world.patches) == 2)
+        assert (world.ready("a")[1], world.ready("b")[1]) == ("Serving", "Refused")
+        assert world.status("b")["errors"] == ["the package of Slow is still being imported after 0 s"]
+        world.live.changed()
+        await asyncio.sleep(0.15)
+        assert world.preloaded == ["Quick", "Slow"]
+        slow.set()
+        await _until(lambda: world.ready("b")[1] == "Serving")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(follow())
+
+
+async def _until(probe):
+    async with asyncio.timeout(10):
+        while not probe():  # noqa: ASYNC110  whatever the probe looks at
+            await asyncio.sleep(0.01)

@@ -65,11 +65,13 @@ def test_loading_ahead_spares_the_maker_the_import():
     """Also when it fails: another load tries again, making does not."""
     loads = []
     registry = Registry({}, [entry_point("Bad", ImportError("no acme"), loads=loads)])
-    registry.preload(["Bad", "Unknown"])
+    assert [registry.is_loaded(name) for name in ("Bad", "Unknown")] == [False, True]
+    registry.preload("Bad")
+    registry.preload("Unknown")
     with pytest.raises(RegistryError, match="ImportError: no acme"):
         registry.make("Bad", None, None)
     assert loads == ["Bad"]
-    registry.preload(["Bad"])
+    registry.preload("Bad")
     assert loads == ["Bad", "Bad"]
 
 
