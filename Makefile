@@ -83,18 +83,14 @@ prometheus: dev
 	$(BIN)/python -m tests.monitoring.build
 
 # helm and kustomize, for the tests of charts/ and deploy/: built with Go once and cached in the same way.
-.PHONY: renderers all-in-one chart-readme
+.PHONY: renderers manifests
 renderers: dev
 	@command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python tests/chart/renderers/build.py
 
-# deploy/all-in-one.yaml, after a change below deploy/.
-all-in-one: renderers
-	$(BIN)/python -m tests.chart.all_in_one
-
-# The table of values in the chart's README.
-chart-readme: dev
-	$(BIN)/python -m tests.chart.chart_readme
+# What is made of other files in charts/ and deploy/; a test says when it is out of date.
+manifests: renderers
+	$(BIN)/python -m tests.chart.generated
 
 # The golden files of tests/conformance, answered by kube-scheduler's own code anew (docs/conformance.md).
 conformance: dev

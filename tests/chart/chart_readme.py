@@ -1,4 +1,4 @@
-"""Write `charts/podium/README.md` anew: `python -m tests.chart.chart_readme` (or `make chart-readme`)."""
+"""The README of the chart, with its table of values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ is refused by Helm, as the cluster-scoped roles belong to the first; it would an
 
 ## Values
 
-Generated from `values.yaml` by `make chart-readme`.
+Generated from `values.yaml` by `make manifests`.
 
 | value | default | meaning |
 | --- | --- | --- |
@@ -65,7 +65,3 @@ def _at(values: Any, path: str) -> Any:
 def _shown(value: Any) -> str:
     text = json.dumps(value)
     return f"`{text}`" if len(text) <= 40 else "see `values.yaml`"
-
-
-if __name__ == "__main__":
-    README.write_text(chart_readme())

@@ -20,7 +20,7 @@ import pytest
 import trustme
 
 from scheduler.testing.pod_builder import PodBuilder
-from tests.chart.all_in_one import ALL_IN_ONE
+from tests.chart.generated import ALL_IN_ONE
 from tests.chart.image import Image
 from tests.chart.installed import InstalledPod, make_account
 from tests.chart.renderers.build import binary_dir

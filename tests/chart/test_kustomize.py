@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.chart.all_in_one import ALL_IN_ONE, all_in_one
-from tests.chart.rendering import CHART, DEPLOY, Manifest, documents, helm_template, identity, kustomized, rendered
+from tests.chart.generated import generated
+from tests.chart.rendering import DEPLOY, REPOSITORY, Manifest, documents, helm_template, identity, kustomized, rendered
 
 OVERLAYS = sorted(path.parent.name for path in DEPLOY.glob("overlays/*/kustomization.yaml"))
 COMPONENTS = {
     "dynamic-resources": {"rbac": {"dynamicResources": True}},
     "live-profiles": {"liveProfiles": {"enabled": True}},
+    "prometheus": {
+        "serviceMonitor": {"enabled": True},
+        "prometheusRule": {"enabled": True},
+        "grafanaDashboard": {"enabled": True},
+    },
     "networkpolicy": {"networkPolicy": {"enabled": True}},
     "certmanager": {"tls": {"mode": "certManager"}},
 }
@@ -51,15 +56,10 @@ def test_every_component_is_compared() -> None:
     assert set(OVERLAYS) == {"ha", "replace-default", "second-scheduler"}
 
 
-def test_definitions_are_the_charts() -> None:
-    """Helm takes definitions from a folder of the chart only, so there are two copies, and they are equal."""
-    copies = {path.name: path.read_text() for path in (CHART / "crds").iterdir()}
-    assert copies == {p.name: p.read_text() for p in (DEPLOY / "crds").iterdir() if p.name != "kustomization.yaml"}
-
-
-def test_all_in_one_is_current() -> None:
-    """`python -m tests.chart.all_in_one` writes it."""
-    assert ALL_IN_ONE.read_text() == all_in_one()
+def test_what_is_generated_is_current() -> None:
+    """`make manifests` writes it."""
+    stale = [str(path.relative_to(REPOSITORY)) for path, text in generated().items() if path.read_text() != text]
+    assert stale == []
 
 
 def kustomized_with(component: str, scratch: Path) -> str:

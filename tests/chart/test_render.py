@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from scheduler.config.flags import complete, parse_flags
-from tests.chart.chart_readme import README, chart_readme, described
+from tests.chart.chart_readme import described
 from tests.chart.rendering import (
     CHART,
     CLUSTER_SCOPED,
@@ -323,8 +323,7 @@ def test_every_value_is_described() -> None:
 
 
 def test_the_readme_lists_every_value() -> None:
-    """It is generated (`make chart-readme`), and no value is without a word about it."""
-    assert README.read_text() == chart_readme()
+    """No value is without a word about it."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     paths = {path for path, _ in described()}
     assert set(values) == {path.partition(".")[0] for path in paths}
