@@ -15,17 +15,23 @@ from tests.benchmarks import side_tables
 from tests.benchmarks.contestants import KUBE, PODIUM
 from tests.benchmarks.documents import CORE, SIDE_BY_SIDE, STEADY
 
-NO_MATPLOTLIB = "no plots: matplotlib is not installed (pip install 'podium-scheduler[bench]')"
-
 Result = dict[str, Any]
+
+
+class NoMatplotlibError(RuntimeError):
+    """Plots need matplotlib, which is in the extra ``bench`` only."""
+
+
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def draw_all(results: Mapping[str, Sequence[Result]], directory: Path) -> dict[str, list[str]]:
-    """Draw what the results (by kind of document) are enough for; returns the file names by kind."""
+    """Draw what the results (by kind of document) are enough for; returns the file names by kind.
+
+    Raises:
+        NoMatplotlibError: there is nothing to draw with.
+    """
     pyplot = _pyplot()
-    if pyplot is None:
-        return {}
     drawn: dict[str, list[str]] = {}
     for kind, draw in ((SIDE_BY_SIDE, _side_by_side), (CORE, _core), (STEADY, _steady)):
         if results.get(kind):
@@ -82,8 +88,8 @@ def _steady(pyplot: Any, directory: Path, results: Sequence[Result]) -> list[str
 def _pyplot() -> Any:
     try:
         matplotlib = importlib.import_module("matplotlib")
-    except ImportError:
-        return None
+    except ImportError as error:
+        raise NoMatplotlibError("no plots: matplotlib is not installed (make bench-docs installs it)") from error
     matplotlib.use("Agg")
     matplotlib.rcParams |= {"svg.hashsalt": "podium", "svg.fonttype": "none"}  # small files, the same ones every time
     return importlib.import_module("matplotlib.pyplot")

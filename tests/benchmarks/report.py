@@ -102,9 +102,11 @@ def write_docs(docs: Path, documents: Sequence[Document]) -> None:
         if document.path.resolve() != target.resolve():
             shutil.copyfile(document.path, target)
     everything = [Document.read(path) for path in sorted(home.glob("*.json"))]
-    drawn = plots.draw_all({kind: merged(everything, kind) for kind in KINDS}, home)
-    if not drawn:
-        print(plots.NO_MATPLOTLIB)
+    drawn: dict[str, list[str]] = {}
+    try:
+        drawn = plots.draw_all({kind: merged(everything, kind) for kind in KINDS}, home)
+    except plots.NoMatplotlibError as error:
+        print(error)
     file = docs / "performance.md"
     file.write_text(page(everything, drawn, _by_hand(file)) + "\n")
     print(f"written: {file}")

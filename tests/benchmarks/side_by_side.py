@@ -27,6 +27,7 @@ from typing import Any
 
 import uvloop
 
+from scheduler.kube.errors import TransportError
 from tests.benchmarks import machine, null_scheduler, side_tables
 from tests.benchmarks.api import Api, LoadError, opened
 from tests.benchmarks.bind_watch import WatchBrokeError
@@ -34,15 +35,17 @@ from tests.benchmarks.contestants import KUBE, KUBE_LIMITED, NULL, PODIUM, START
 from tests.benchmarks.documents import OUTPUT, SIDE_BY_SIDE, Document
 from tests.benchmarks.one_run import InvalidRunError, Run, fill_cluster
 from tests.benchmarks.workloads import ALL, QUICK, Workload
-from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.cluster import ControlPlane, ControlPlaneError
 
 LIMITED_WORKLOAD, LIMITED_PODS = "W1", 1_000
 RUNS, QUICK_RUNS = 3, 1
-MINUTES = 75.0
+MINUTES, QUICK_MINUTES = 75.0, 8.0
 METHOD = (
     "etcd keeps its data {where} and runs with --unsafe-no-fsync; kube-apiserver without priority and fairness, limits "
     "3,000. All processes share the machine. Pods per second are counted from the first to the last bind."
 )
+
+FAILURES = (InvalidRunError, WatchBrokeError, LoadError, TransportError, ExceptionGroup, TimeoutError)
 
 Result = dict[str, Any]
 
@@ -54,12 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     document = new_document(options.output / f"{options.name}.json", resume=options.resume)
     runs = int(options.runs or (QUICK_RUNS if options.quick else RUNS))
     wanted = list(options.contestants or (KUBE, PODIUM, NULL))
+    minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
     begin_s = perf_counter()
     for workload in workloads:
         if is_measured(document, workload, runs):
             continue
-        if perf_counter() - begin_s > options.minutes * 60:
-            document.notes.append(f"{workload.key} left out: {options.minutes:g} minutes were over")
+        if perf_counter() - begin_s > minutes * 60:
+            document.notes.append(f"{workload.key} left out: {minutes:g} minutes were over")
             continue
         measure(workload, runs, wanted, document, is_limited_too=not options.quick)
     document.save()
@@ -103,8 +107,12 @@ def measure(
 ) -> None:
     """Let the contestants take turns on a workload; results go into the document in place of earlier ones."""
     document.results = [r for r in document.results if _size(r) != _size_of(workload)]
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_measure(workload, runs, wanted, document, is_limited_too=is_limited_too))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_measure(workload, runs, wanted, document, is_limited_too=is_limited_too))
+    except (ControlPlaneError, *FAILURES) as error:  # the next workload gets a control plane of its own
+        print(f"  INVALID {workload.key}: {error!r}", flush=True)
+        document.add({**_base(workload, "set-up", 0), "problem": repr(error)})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -113,7 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workloads", help="keys, comma separated; default: all")
     parser.add_argument("--contestants", nargs="+", choices=tuple(STARTERS), help="default: the first three")
     parser.add_argument("--runs", type=int, help=f"of each contestant (default {QUICK_RUNS} with --quick, else {RUNS})")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="start no workload later than this")
+    parser.add_argument(
+        "--minutes", type=float, help=f"start no workload later (default {QUICK_MINUTES:g} or {MINUTES:g})"
+    )
     parser.add_argument("--resume", action="store_true", help="leave out what the result file has already")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies all sizes")
     parser.add_argument("--nodes", type=int, help="cluster size instead of the workload's")
@@ -176,14 +186,18 @@ def _contestants(workload: Workload, wanted: Sequence[str], notes: list[str]) ->
     return able
 
 
+def _base(workload: Workload, contestant: str, number: int) -> Result:
+    sizes = {"nodes": workload.nodes, "init": workload.init, "pods": workload.pods}
+    return {"workload": workload.key, "title": workload.title, "contestant": contestant, "run": number, **sizes}
+
+
 async def _run_once(plane: ControlPlane, api: Api, workload: Workload, contestant: str, number: int) -> Result:
     begin_s = perf_counter()
     run = Run(plane, api, workload, contestant, number)
-    base = {"workload": workload.key, "title": workload.title, "contestant": contestant, "run": number}
-    base |= {"nodes": workload.nodes, "init": workload.init, "pods": workload.pods}
+    base = _base(workload, contestant, number)
     try:
         figures = await run.measure()
-    except (InvalidRunError, WatchBrokeError, LoadError, ExceptionGroup, TimeoutError) as error:
+    except FAILURES as error:
         print(f"  INVALID {contestant} run {number}: {error!r}", flush=True)
         return {**base, "problem": str(error) or repr(error)}
     cpu = figures["cpu_ms_per_pod_settled"] or {}

@@ -15,6 +15,7 @@ from tests.benchmarks.one_run import running_pods
 from tests.benchmarks.placements import problems
 from tests.benchmarks.steady import growth_per_cent
 from tests.benchmarks.workloads import ALL, BY_KEY
+from tests.controlplane.cluster import ControlPlaneError
 
 
 def result(contestant, run, rate, key="W1", wait_ms=100.0, start_s=1.0, **more):
@@ -85,6 +86,22 @@ def test_resuming_measures_what_is_missing_and_what_was_invalid(tmp_path):
     assert side_by_side.is_measured(resumed, BY_KEY["W1"], 2)
     assert not side_by_side.is_measured(resumed, BY_KEY["W1"], 3)
     assert not side_by_side.is_measured(resumed, BY_KEY["W1"].scaled(0.5), 2)
+
+
+def test_a_set_up_that_fails_is_an_invalid_result_and_not_the_end(tmp_path, monkeypatch):
+    """Of an hour of measuring, one control plane that does not start must cost its own workload only."""
+
+    def fail():
+        raise ControlPlaneError("etcd ended while starting")
+
+    monkeypatch.setattr(side_by_side.ControlPlane, "start", fail)
+    made = document(tmp_path, [result(PODIUM, 0, 300.0)])
+
+    side_by_side.measure(BY_KEY["W3"], 1, [KUBE, PODIUM], made)
+
+    assert [r["workload"] for r in side_tables.valid(made.results)] == ["W1"]
+    assert "INVALID: W3 set-up" in side_tables.report(made.results)
+    assert "etcd ended while starting" in side_tables.report(made.results)
 
 
 # --- targets and page ------------------------------------------------------------------------------------------------
