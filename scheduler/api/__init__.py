@@ -13,7 +13,7 @@ from scheduler.api.events import (
     QueueingHint,
     QueueingHintFn,
 )
-from scheduler.api.handle import Clock, Handle, Lister, Random, WaitingPod
+from scheduler.api.handle import Clock, Handle, Lister, Random, Spare, WaitingPod
 from scheduler.api.measures import DEFAULT_BUCKETS, Counter, Gauge, Histogram, PluginMetrics
 from scheduler.api.plugin import (
     API_VERSION,
@@ -119,6 +119,7 @@ __all__ = [
     "ReservePlugin",
     "Resources",
     "ScorePlugin",
+    "Spare",
     "StateKey",
     "Status",
     "Taint",

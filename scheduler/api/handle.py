@@ -13,10 +13,13 @@ from scheduler.api.views import NodesView, NodeView
 from scheduler.model.meta import KubeObject, PodUid
 from scheduler.model.pod import Pod
 
-__all__ = ["Clock", "Handle", "Lister", "Random", "WaitingPod"]
+__all__ = ["Clock", "Handle", "Lister", "Random", "Spare", "WaitingPod"]
 
 K = TypeVar("K", bound=KubeObject)
 K_co = TypeVar("K_co", bound=KubeObject, covariant=True)
+
+Spare = Callable[[NodeView, Sequence[Pod]], list[bool] | Status | None]
+"""See ``Handle.sparing``."""
 
 
 class Clock(Protocol):
@@ -117,6 +120,13 @@ class Handle(Protocol):
         """Say whether the pod could run on the node, both with and without the pods nominated to it.
 
         ``node`` may be a changed copy, if ``state`` was cloned and kept in step by ``add_pod`` and ``remove_pod``.
+        """
+
+    def sparing(self, state: CycleState, pod: Pod) -> Spare | None:
+        """Return the short cut of a dry run, if there is one for this pod.
+
+        ``spare(node, others)`` says which of the ``others`` on the node may stay if room is to be made for the pod, as
+        ``FilterPlugin.spare`` does, all plugins considered. None, here or there: the steps have to be gone through.
         """
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:

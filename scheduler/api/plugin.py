@@ -176,6 +176,18 @@ class FilterPlugin(Plugin):
         ok = np.fromiter((s is None or s.code is Code.SUCCESS for s in statuses), np.bool_, len(statuses))
         return Verdicts(ok, functools.partial(_group_statuses, statuses))
 
+    def spare(self, state: CycleState, pod: Pod, node: NodeView, others: Sequence[Pod]) -> list[bool] | Status | None:
+        """Say which of the ``others`` on the node may stay if room is to be made for the pod; preemption asks.
+
+        All of them are taken off, then put back one by one in this order, each staying if ``filter`` would still pass.
+
+        Returns:
+            for each whether it stays; the status of ``filter`` with all of them gone, if it does not pass even then;
+            None (the default): ``filter`` has to be asked step by step.
+        """
+        del state, pod, node, others
+        return None
+
 
 def _group_statuses(
     statuses: Sequence[Status | None], rows: NDArray[np.intp]

@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api import BoolColumn, CycleState, FilterPlugin, NodesView, NodeView, Pod, Status, Verdicts
+from scheduler.api import BoolColumn, CycleState, FilterPlugin, NodesView, NodeView, Pod, Spare, Status, Verdicts
 from scheduler.framework.calls import Calls, failed
 from scheduler.framework.columns import as_bool_column
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.nominations import Nominations, editable_copy, yielding_to
 from scheduler.framework.points import FILTER
 from scheduler.framework.prefilter import PreFilterPoint
-from scheduler.framework.standing import Answers, KeptVerdicts
+from scheduler.framework.standing import Answers, KeptVerdicts, is_standing
 
 __all__ = ["FilterOutcome", "FilterPoint"]
 
@@ -277,6 +277,44 @@ class FilterPoint:
                 return status
         return self.run_node(state, pod, node)
 
+    def sparing(self, state: CycleState, pod: Pod) -> Spare | None:
+        """Return what says at once who may stay on a node on which room is to be made for the pod.
+
+        There is such a short cut if one plugin alone looks at the pods on a node, all others have nothing new to say
+        when pods come and go, and no PreFilter plugin has to be told of them.
+        """
+        if self._pre_filter.follows_pods(state):
+            return None
+        asked = [entry for entry in self._entries if entry.name not in state.skip_filter_plugins]
+        moving = [e for e in asked if not (is_standing(e.plugin) and e.plugin.node_signature(pod) is not None)]
+        if len(moving) != 1:
+            return None
+        sole = asked.index(moving[0])
+        return lambda node, others: self._spare(asked, sole, state, pod, node, others)
+
+    def _spare(  # noqa: PLR0917  two of them bound beforehand
+        self, asked: Sequence[_Entry], sole: int, state: CycleState, pod: Pod, node: NodeView, others: Sequence[Pod]
+    ) -> list[bool] | Status | None:
+        if yielding_to(pod, self._nominations.nominated_pods_for_node(node.name)):
+            return None
+        try:
+            answer = self._calls.guard.call(asked[sole].name, FILTER, _spare, asked, sole, state, pod, node, others)
+        except PluginFault:
+            return None  # the steps meet the same fault and report it
+        if answer is None:
+            return None
+        if isinstance(answer, Status):
+            self._count_trials(asked, sole, 1, 0)
+            return answer.by(asked[sole].name) if answer.is_rejected else None
+        self._count_trials(asked, sole, 1 + len(answer), 1 + sum(answer))
+        return answer
+
+    @staticmethod
+    def _count_trials(asked: Sequence[_Entry], sole: int, tried: int, passed: int) -> None:
+        """Count the evaluations that the steps would have taken: plugins behind ``sole`` see only what it lets pass."""
+        for i, entry in enumerate(asked):
+            entry.evaluated(tried if i <= sole else passed)
+
     def _filter_with_added(self, state: CycleState, pod: Pod, node: NodeView) -> tuple[bool, Status | None]:
         """Return whether there was any pod to add, and the verdict with those pods on the node."""
         others = yielding_to(pod, self._nominations.nominated_pods_for_node(node.name))
@@ -298,6 +336,15 @@ def _and(ok: BoolColumn, verdict: _Verdict) -> BoolColumn:
     both = ok.copy()
     both[rows] = verdicts.ok
     return both
+
+
+def _spare(  # noqa: PLR0917  see ``FilterPoint._spare``
+    asked: Sequence[_Entry], sole: int, state: CycleState, pod: Pod, node: NodeView, others: Sequence[Pod]
+) -> list[bool] | Status | None:
+    for i, entry in enumerate(asked):
+        if i != sole and entry.plugin.filter(state, pod, node) is not None:
+            return None
+    return asked[sole].plugin.spare(state, pod, node, others)
 
 
 @lru_cache(maxsize=4)

@@ -23,6 +23,7 @@ from scheduler.api import (
     PodUid,
     PreemptionExtender,
     Random,
+    Spare,
     Status,
     WaitingPod,
 )
@@ -45,6 +46,9 @@ class WhatIf(Protocol):
 
     def run_filter_on_node_with_nominated_pods(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         """Filter one node with and without the pods nominated to it."""
+
+    def sparing(self, state: CycleState, pod: Pod) -> Spare | None:
+        """Return the short cut of a dry run for this pod; None if there is none."""
 
     def run_pre_filter_add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
         """Tell the PreFilter plugins of an additional pod."""
@@ -176,6 +180,10 @@ class ProfileHandle:
     def run_filters(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         """Filter one node with and without the pods nominated to it."""
         return self._services.frameworks[self._profile_name].run_filter_on_node_with_nominated_pods(state, pod, node)
+
+    def sparing(self, state: CycleState, pod: Pod) -> Spare | None:
+        """Return the short cut of a dry run for this pod; None if there is none."""
+        return self._services.frameworks[self._profile_name].sparing(state, pod)
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
         """Tell the PreFilter plugins of an additional pod."""

@@ -110,6 +110,11 @@ class PreFilterPoint:
             self._calls.metrics.plugin_duration(PRE_FILTER, name, code_name(status), guard.last_s)
         return result, status
 
+    def follows_pods(self, state: CycleState) -> bool:
+        """Say whether any plugin that takes part has to be told when pods come to a node or leave it."""
+        skipped = state.skip_filter_plugins
+        return any(p.name not in skipped for p in self._adders) or any(p.name not in skipped for p in self._removers)
+
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
         """Tell the plugins that ``added`` now counts as running on ``node``; an Error ends the evaluation."""
         for plugin in self._adders:

@@ -31,6 +31,7 @@ from scheduler.api import (
     QueuedPodInfo,
     QueueSortPlugin,
     ReservePlugin,
+    Spare,
     Status,
 )
 from scheduler.framework.binding import BindingPoints, RunBlocking, run_inline
@@ -233,6 +234,10 @@ class Framework:
     def run_filter_on_node_with_nominated_pods(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         """Filter one node with and without the pods nominated to it."""
         return self._filter.run_node_with_nominated(state, pod, node)
+
+    def sparing(self, state: CycleState, pod: Pod) -> Spare | None:
+        """Return the short cut of preemption's dry runs for this pod; None if there is none."""
+        return self._filter.sparing(state, pod)
 
     def run_post_filter(
         self, state: CycleState, pod: Pod, statuses: Mapping[str, Status]

@@ -37,7 +37,7 @@ from scheduler.framework.columns import are_in_range, as_bool_column, as_int_col
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER
 
-__all__ = ["Answers", "KeptVerdicts", "StandingPoint"]
+__all__ = ["Answers", "KeptScores", "KeptVerdicts", "StandingPoint", "is_standing"]
 
 _POINT = "NodeSignature"
 

@@ -14,7 +14,9 @@ from scheduler.framework.profile import Workshop, build_profiles
 from scheduler.framework.registry import Registry
 from scheduler.framework.waiting import WaitingPods
 from scheduler.model.meta import Namespace
+from scheduler.model.policy import PodDisruptionBudget
 from scheduler.plugins import IN_TREE
+from scheduler.plugins.default_preemption.victims import DryRun
 from scheduler.state.cache.cache import Cache
 from scheduler.state.cache.snapshot import Snapshot
 from scheduler.state.store import Stores
@@ -39,7 +41,7 @@ class Engine:
         stores, clock = Stores(), FakeClock()
         for name, labels in NAMESPACES.items():
             stores.of(Namespace).put(b.obj(Namespace, {"metadata": {"name": name, "labels": labels}}))
-        services = EngineServices(
+        self.services = services = EngineServices(
             clock=clock,
             random=random.Random(1),
             nodes=lambda: self.snapshot,
@@ -55,7 +57,8 @@ class Engine:
             Workshop(registry=Registry(IN_TREE, ()), waiting=services.waiting, perf_counter=clock.now),
             lambda profile, plugin: ProfileHandle(profile, services, plugin),
         )
-        self.framework = services.frameworks = profiles[PROFILE]
+        self.framework = profiles[PROFILE]
+        services.frameworks = profiles
         self.state = CycleState()
 
     def prepare(self, pod):
@@ -102,3 +105,41 @@ def test_dry_run_equals_a_cluster_without_the_victims(puts_back, seed):
     unchanged = Engine(nodes, pods)
     unchanged.prepare(new)
     assert engine.judge(new, target) == unchanged.judge(new, target), "the dry run leaves no trace"
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=300, deadline=None)
+def test_the_short_cut_of_a_dry_run_finds_the_victims_that_the_steps_find(seed):
+    """Where resources alone decide the answer comes at once; victims, their order and the reasons are the same."""
+    rng = random.Random(seed)
+    nodes, _ = cluster(rng)
+    pods = [
+        _sized(rng, _random_pod(rng, f"run-{i}") if rng.random() < 0.1 else b.pod(f"run-{i}"))
+        .priority(rng.randrange(3))
+        .on(rng.choice(nodes).name)
+        .obj()
+        for i in range(rng.randint(1, 14))
+    ]
+    new = _sized(rng, _random_pod(rng, "new") if rng.random() < 0.3 else b.pod("new")).priority(2).obj()
+    engine = Engine(nodes, pods)
+    assume(engine.prepare(new))
+    budgets = {"default": _budgets(rng)}
+    handle = ProfileHandle(PROFILE, engine.services, "DefaultPreemption")
+    spare = handle.sparing(engine.state, new)
+    assume(spare is not None)
+    for info in engine.snapshot.infos:
+        short = DryRun(handle, engine.state, new, budgets, 0.0, spare).on(info)
+        assert short == DryRun(handle, engine.state, new, budgets, 0.0).on(info)
+
+
+def _sized(rng, pod):
+    return pod.requests(cpu=f"{rng.choice((0, 100, 700, 1500))}m", memory=f"{rng.choice((0, 100, 1000))}Mi")
+
+
+def _budgets(rng):
+    manifest = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": rng.randrange(3)},
+    }
+    return [b.obj(PodDisruptionBudget, manifest)]

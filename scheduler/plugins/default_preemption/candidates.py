@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from scheduler.api import Code, NodesView, NodeView, Random, StateKey, Status, Victims
 from scheduler.config.args import DefaultPreemptionArgs
 from scheduler.framework.diagnosis import NodeStatuses
-from scheduler.framework.nominations import editable_copy
 from scheduler.plugins.default_preemption.victims import NO_VICTIMS, DryRun
 
 __all__ = ["SEARCH", "Search", "num_candidates", "potential_rows", "search"]
@@ -85,7 +84,7 @@ def search(dry_run: DryRun, nodes: NodesView, rows: NDArray[np.intp], wanted: in
 
 
 def _try(dry_run: DryRun, node: NodeView) -> Victims | Status:
-    answer = dry_run.on(editable_copy(node))
+    answer = dry_run.on(node)
     if isinstance(answer, Victims) and not answer.pods:
         return Status.error(f'expected at least one victim pod on node "{node.name}"')
     return answer

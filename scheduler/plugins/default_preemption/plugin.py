@@ -142,7 +142,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         rows = potential_rows(statuses, nodes)
         found = Search()
         if len(rows):
-            dry_run = DryRun(self._handle, state, pod, self._budgets.by_namespace(), now_s)
+            spare = self._handle.sparing(state, pod)
+            dry_run = DryRun(self._handle, state, pod, self._budgets.by_namespace(), now_s, spare)
             found = search(dry_run, nodes, rows, num_candidates(self._args, len(rows)), self._handle.random)
         state.write(SEARCH, found)
         return found

@@ -4,7 +4,8 @@
                                           no: not here        those that budgets protect before the others;
                                                               whoever does not fit back is a victim
 
-Works on a private copy of the node and of the cycle state. Source: ``SelectVictimsOnNode``.
+Where resources alone decide, arithmetic says it at once (``Handle.sparing``); else the steps are gone through on a
+private copy of the node and of the cycle state. Source: ``SelectVictimsOnNode``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduler.api import CycleState, EditableNode, Handle, Pod, Status, Victims
+from scheduler.api import CycleState, EditableNode, Handle, NodeView, Pod, Spare, Status, Victims
+from scheduler.framework.nominations import editable_copy
 from scheduler.plugins.default_preemption.budgets import BudgetsByNamespace, split
 
 __all__ = ["NO_VICTIMS", "NO_VICTIMS_FOUND", "DryRun", "importance"]
@@ -46,6 +48,7 @@ class DryRun:
         pod: the pod that wants a place.
         budgets: the disruption budgets.
         now_s: the time.
+        spare: the short cut for this pod, if there is one.
     """
 
     handle: Handle
@@ -53,32 +56,41 @@ class DryRun:
     pod: Pod
     budgets: BudgetsByNamespace
     now_s: float
+    spare: Spare | None = None
 
-    def on(self, node: EditableNode) -> Victims | Status:
-        """Return who must leave the node, a copy that is changed on the way; or why that would not help.
+    def on(self, node: NodeView) -> Victims | Status:
+        """Return who must leave the node; or why that would not help.
 
         Victims without pods mean that the pod would fit as it is.
         """
-        pods = [other for other in node.pods if other.priority < self.pod.priority]
+        priority = self.pod.priority
+        pods = [other for other in node.pods if other.priority < priority]
         if not pods:
             return NO_VICTIMS
+        by_importance = sorted(pods, key=lambda other: importance(other, self.now_s))
+        violating, others = split(by_importance, self.budgets)
+        in_order = violating + others if violating else others
+        stays = self.spare(node, in_order) if self.spare is not None else None
+        if stays is None:
+            stays = self._try(editable_copy(node), pods, in_order)
+        if isinstance(stays, Status):
+            return stays
+        victims = [other for other, spared in zip(in_order, stays, strict=True) if not spared]
+        num_unspared = stays[: len(violating)].count(False)
+        if violating and others:
+            victims.sort(key=lambda other: importance(other, self.now_s))
+        return Victims(tuple(victims), num_unspared)
+
+    def _try(self, node: EditableNode, pods: Sequence[Pod], in_order: Sequence[Pod]) -> list[bool] | Status:
+        """Go through the steps on a copy of the node; returns for each pod ``in_order`` whether it stays."""
         trial = _Trial(self.handle, self.state.clone(), self.pod, node)
         try:
             for other in pods:
                 trial.take_off(other)
             status = trial.judge()
-            return self._reprieve(trial, pods) if status is None else status
+            return [trial.put_back(other) for other in in_order] if status is None else status
         except _Broken as broken:
             return Status.error(broken.status.message, broken.status.cause)
-
-    def _reprieve(self, trial: _Trial, pods: Sequence[Pod]) -> Victims:
-        by_importance = sorted(pods, key=lambda other: importance(other, self.now_s))
-        violating, others = split(by_importance, self.budgets)
-        unspared = [other for other in violating if not trial.put_back(other)]
-        victims = unspared + [other for other in others if not trial.put_back(other)]
-        if violating and others:
-            victims.sort(key=lambda other: importance(other, self.now_s))
-        return Victims(tuple(victims), len(unspared))
 
 
 class _Trial:

@@ -100,6 +100,28 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             ok &= nodes.allocatable(resource) - nodes.requested(resource) >= amount
         return Verdicts(ok, lambda rows: _explain(wanted, nodes.take(rows), rows))
 
+    def spare(self, state: CycleState, pod: Pod, node: NodeView, others: Sequence[Pod]) -> list[bool] | Status | None:
+        wanted = self._wanted_in(state, pod)
+        allocatable, requested = node.allocatable, node.requested
+        places = allocatable.get(PODS, 0) - node.num_pods + len(others) - 1
+        left: dict[str, int] = {}
+        for resource, amount in wanted:
+            freed = sum([other.accounted_requests.get(resource, 0) for other in others])
+            left[resource] = allocatable.get(resource, 0) - requested.get(resource, 0) + freed - amount
+        if places < 0 or any(room < 0 for room in left.values()):
+            without = {name: allocatable.get(name, 0) - left[name] - amount for name, amount in wanted}
+            return _judge(wanted, allocatable, without, node.num_pods - len(others))
+        stays: list[bool] = []
+        for other in others:
+            amounts = other.accounted_requests
+            fits = places > 0 and all(room >= amounts.get(resource, 0) for resource, room in left.items())
+            if fits:
+                places -= 1
+                for resource in left:
+                    left[resource] -= amounts.get(resource, 0)
+            stays.append(fits)
+        return stays
+
     def _wanted_in(self, state: CycleState, pod: Pod) -> tuple[tuple[str, int], ...]:
         wanted = state.get(_WANTED)
         # differs: upstream answers Error if the profile has Filter without PreFilter
