@@ -19,6 +19,7 @@ help:
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make release           wheel, sdist and SBOM, in dist"
+	@echo "make manifests         deploy/all-in-one.yaml and what else is made of the chart and deploy/"
 	@echo "make monitoring        alert rules and dashboard, made from the table of metrics"
 	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
 	@echo "make bench             the same with every workload, at most 75 minutes"

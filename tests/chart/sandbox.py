@@ -69,10 +69,12 @@ def _tool(name: str) -> str:
 
 def interpreter_mounts() -> list[Mount]:
     """Return the shared libraries and the Python of this machine, and no other program."""
-    paths = [Path(path) for path in LIBRARIES if Path(path).exists() and not Path(path).is_symlink()]
-    if not INTERPRETER.is_relative_to("/usr/lib"):
-        paths += [INTERPRETER] if Path("/usr") != INTERPRETER else [Path(sys.executable).resolve()]
-    return [Mount(path, str(path)) for path in paths]
+    libraries = [Path(path) for path in LIBRARIES if Path(path).exists() and not Path(path).is_symlink()]
+    mounts = [Mount(path, str(path)) for path in libraries]
+    if Path("/usr") != INTERPRETER:
+        return [*mounts, Mount(INTERPRETER, str(INTERPRETER))]
+    program = Path(sys.executable).resolve()  # a system's Python: the program alone, by both of its names
+    return [*mounts, *(Mount(program, name) for name in {str(program), "/usr/bin/python3"})]
 
 
 class Sandbox:
