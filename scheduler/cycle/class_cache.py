@@ -5,11 +5,13 @@ are filtered and scored; after that only nodes that changed since are looked at 
 last pod. The ranking is kept as columns (who fits, raw and normalized scores) and totals that know their best rows.
 
     key of the pod unknown ──▶ ordinary way, key noted ──▶ seen again: ordinary way, ranking kept
-    ranking kept ──▶ changed rows few? ──▶ judge those rows, renormalize if need be ──▶ coupled plugins Skip? ──▶ choose
+    ranking kept ──▶ changed rows few? ──▶ judge those rows, renormalize if need be ──▶ ask coupled plugins ──▶ choose
 
 What must hold for the ranking to be what the ordinary way would give: the pod's *local* plugins depend on its key and
-single nodes alone, all others Skip (``framework.reuse``), no nomination and no extender takes part, and all nodes are
-looked at. Otherwise the ordinary way is taken. Design and rejected alternatives: docs/design/0006-class-cache.md.
+single nodes alone (``framework.reuse``), no nomination and no extender takes part, and all nodes are looked at.
+Otherwise the ordinary way is taken. Plugins that look further than single nodes, as spread and affinity do, are
+*coupled*: they are asked in each attempt, and what they say is put on top of the ranking.
+Design and rejected alternatives: docs/design/0006-class-cache.md.
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn, Pod
+from scheduler.api import MAX_NODE_SCORE, BoolColumn, CycleState, IntColumn, NodesView, Pod
 from scheduler.cycle.attempt import Attempt
-from scheduler.cycle.feasible import num_nodes_to_find
+from scheduler.cycle.feasible import all_rows, num_nodes_to_find
 from scheduler.cycle.leaders import NO_TOTAL, Leaders
+from scheduler.cycle.select import select_node
 from scheduler.framework.columns import are_in_range
-from scheduler.framework.reuse import Ranking
-from scheduler.framework.scoring import Scores
+from scheduler.framework.coupled import Filtered
+from scheduler.framework.reuse import Ranking, ReusePoint
+from scheduler.framework.scoring import PluginScores, Scores
 from scheduler.state.cache.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -99,14 +104,13 @@ class ClassCache:
         if not kept.catch_up(engine.snapshot, attempt):
             del self._classes[key]
             return False
-        if not kept.num_fitting or not kept.is_apart(attempt):
+        if not kept.num_fitting or not kept.decide(engine, attempt):
             return False
         if kept is not self._latest:
             self._classes.move_to_end(key)
             self._latest = kept
         self.hits += 1
         self._misses_in_row = 0
-        kept.choose(engine, attempt)
         return True
 
     def remember(self, key: ClassKey, engine: Scheduler, attempt: Attempt) -> None:
@@ -132,16 +136,16 @@ class _Class:
         num_fitting: nodes that the pod fits.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  what one finished attempt left
         self,
         key: ClassKey,
         snapshot: Snapshot,
-        attempt: Attempt,
+        reuse: ReusePoint,
+        state: CycleState,
         columns: tuple[BoolColumn, BoolColumn],
         raw: list[IntColumn],
     ) -> None:
-        state = attempt.state
-        self._reuse = reuse = attempt.framework.reuse
+        self._reuse = reuse
         self._judge = reuse.judge(state)
         self._coupled = reuse.coupled(key[1])
         self._state = state
@@ -150,6 +154,7 @@ class _Class:
         self._images_generation = snapshot.images_generation
         self._stands, self._fits = columns
         self.num_fitting = int(np.count_nonzero(self._fits))
+        self._fitting: NDArray[np.intp] | None = None
         self._raw = raw
         self._normalized = [
             column if ranking.normalizes is False else column.copy() for column, ranking in self._pairs()
@@ -158,10 +163,13 @@ class _Class:
     @classmethod
     def of(cls, key: ClassKey, snapshot: Snapshot, attempt: Attempt) -> _Class | None:
         """Return the ranking of a finished ordinary attempt over all nodes, or None if it cannot be shared."""
-        reuse, pod, state = attempt.framework.reuse, attempt.pod, attempt.state
+        reuse, pod = attempt.framework.reuse, attempt.pod
         if attempt.pre_filter is None or attempt.pre_filter.node_names is not None:
             return None
-        if not reuse.was_apart(reuse.coupled(key[1]), state):
+        if not reuse.coupled(key[1]).have_skipped(attempt.state):
+            return None
+        state = reuse.guarded(reuse.local_state, key[1], pod, snapshot)
+        if state is None:
             return None
         judge = reuse.judge(state)
         verdicts = reuse.guarded(judge.verdicts, state, pod, snapshot)
@@ -169,12 +177,8 @@ class _Class:
         if verdicts is None or raw is None:
             return None
         stands, moves = verdicts
-        made = cls(key, snapshot, attempt, (stands, stands & moves), raw)
+        made = cls(key, snapshot, reuse, state, (stands, stands & moves), raw)
         return made if made._rank_all(snapshot, pod, set(range(len(made._rankings)))) else None
-
-    def is_apart(self, attempt: Attempt) -> bool:
-        """Say whether nothing but the pod and single nodes decides."""
-        return self._reuse.is_apart(self._coupled, attempt.state, attempt.pod, attempt.nodes)
 
     def catch_up(self, snapshot: Snapshot, attempt: Attempt) -> bool:
         """Bring the ranking up to the snapshot; False if it must be made anew."""
@@ -194,17 +198,63 @@ class _Class:
         self._generation = snapshot.generation
         return True
 
-    def choose(self, engine: Scheduler, attempt: Attempt) -> None:
-        """Fill in the node of the attempt, and what an observer may want to see."""
-        # What the plugins would write for this pod is what they wrote for the first of its class.
-        attempt.state.adopt(self._state)
-        best = self._leaders.best()
-        attempt.node_name = engine.snapshot.names[engine.choose(engine.snapshot, best, engine.random)]
-        attempt.num_evaluated = len(self._fits)
-        if engine.observer is not None:
-            self._show(attempt, best)
+    def decide(self, engine: Scheduler, attempt: Attempt) -> bool:
+        """Let the coupled plugins have their say and fill in the node; False: it is a case for the ordinary way."""
+        nodes = engine.snapshot
+        # A trial: should the ordinary way be taken after all, the plugins must not find what they said here.
+        state = CycleState(record_plugin_metrics=attempt.state.record_plugin_metrics)
+        state.adopt(attempt.state)
+        state.adopt(self._state)
+        filtered = self._reuse.guarded(self._coupled.filter, state, attempt.pod, nodes)
+        if filtered is None:
+            return False
+        rows = self._feasible(filtered)
+        if not len(rows):
+            return False  # its reasons have to be worked out
+        attempt.feasible = rows
+        if len(rows) == 1:
+            attempt.node_name = nodes.names[int(rows[0])]
+        elif not self._choose(engine, attempt, state):
+            return False
+        attempt.num_evaluated = len(nodes)
+        attempt.state.adopt(state)
+        return True
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _feasible(self, filtered: Filtered) -> NDArray[np.intp]:
+        """Return the rows on which both the local and the coupled plugins let the pod."""
+        if filtered.ok is not None:
+            ok = self._fits & filtered.ok
+            if int(np.count_nonzero(ok)) < self.num_fitting:
+                rows: NDArray[np.intp] = ok.nonzero()[0]
+                return rows
+        if self._fitting is None:
+            size = len(self._fits)
+            self._fitting = all_rows(size) if self.num_fitting == size else self._fits.nonzero()[0]
+        return self._fitting
+
+    def _choose(self, engine: Scheduler, attempt: Attempt, state: CycleState) -> bool:
+        """Rank the feasible rows, of which there are several, and choose one; False if a plugin cannot say."""
+        nodes, rows = engine.snapshot, attempt.feasible
+        view = nodes if len(rows) == len(nodes) else nodes.take(rows)
+        scored = self._reuse.guarded(self._coupled.score, state, attempt.pod, view)
+        if scored is None:
+            return False
+        is_narrowed = len(rows) < self.num_fitting
+        if not is_narrowed and not scored and engine.observer is None:
+            attempt.node_name = nodes.names[engine.choose(nodes, self._leaders.best(), engine.random)]
+            return True
+        totals = self._leaders.totals[rows]
+        renewed = self._renormalize(rows, view, attempt.pod, totals) if is_narrowed else {}
+        if renewed is None:
+            return False
+        for _, weight, scores in scored:
+            totals += scores if weight == 1 else scores * weight
+        shown = self._shown(rows, renewed, scored) if engine.observer is not None else []
+        attempt.scores = Scores(view, shown, totals)
+        select_node(engine, attempt)
+        return True
 
     def _pairs(self) -> Iterator[tuple[IntColumn, Ranking]]:
         return zip(self._raw, self._rankings, strict=True)
@@ -249,6 +299,7 @@ class _Class:
         is_new = self._fits.item(row) is not fits
         if is_new:
             self._fits[row] = fits
+            self._fitting = None
             self.num_fitting += 1 if fits else -1
             changed.update(i for i, ranking in enumerate(self._rankings) if ranking.normalizes)
         for i, score in scores:
@@ -290,9 +341,26 @@ class _Class:
         self._leaders = Leaders(totals)
         return True
 
-    def _show(self, attempt: Attempt, best: Sequence[int]) -> None:
-        rows = np.flatnonzero(self._fits)
-        by_plugin = [(r.name, r.weight, c[rows]) for c, r in zip(self._normalized, self._rankings, strict=True)]
-        attempt.feasible = rows
-        attempt.scores = Scores(attempt.nodes.take(rows), by_plugin, self._leaders.totals[rows])
-        attempt.best = np.searchsorted(rows, np.array(best, np.intp))
+    def _renormalize(
+        self, rows: NDArray[np.intp], view: NodesView, pod: Pod, totals: IntColumn
+    ) -> dict[str, IntColumn] | None:
+        """Scale scores to the best of these rows, not of all that fit, and correct their totals; None if one cannot."""
+        renewed: dict[str, IntColumn] = {}
+        for (raw, ranking), normalized in zip(self._pairs(), self._normalized, strict=True):
+            if ranking.normalizes:
+                scores = self._reuse.normalize(ranking.name, self._state, pod, view, raw[rows])
+                if scores is None:
+                    return None
+                change = scores - normalized[rows]
+                totals += change if ranking.weight == 1 else change * ranking.weight
+                renewed[ranking.name] = scores
+        return renewed
+
+    def _shown(
+        self, rows: NDArray[np.intp], renewed: dict[str, IntColumn], scored: Sequence[PluginScores]
+    ) -> list[PluginScores]:
+        """Return the normalized scores of all plugins, for an observer."""
+        shown: list[PluginScores] = list(scored)
+        for ranking, normalized in zip(self._rankings, self._normalized, strict=True):
+            shown.append((ranking.name, ranking.weight, renewed.get(ranking.name, normalized[rows])))
+        return self._reuse.in_order(shown)

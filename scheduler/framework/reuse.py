@@ -1,16 +1,17 @@
 """Reuse: the questions that the class cache asks the plugins of one profile.
 
 Plugins that give a signature of the pod (``Plugin.node_signature``) are *local*: what they say of a node follows from
-the node and the signature. All others are *coupled*; they must Skip for the pod, or nothing can be shared. A profile
+the node and the signature. All others are *coupled* (``framework.coupled``) and are asked in every attempt. A profile
 with a coupled plugin that cannot Skip (a third party's Score without PreScore, say) shares nothing at all.
 
-A plugin may be local for some pods and coupled for others: it is coupled for those to which it gives no signature.
+A plugin may be local for some pods and coupled for others: it is coupled for those to which it gives no signature, and
+must then Skip.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+from typing import NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -31,11 +32,13 @@ from scheduler.api import (
 )
 from scheduler.framework.calls import Calls
 from scheduler.framework.columns import are_in_range
+from scheduler.framework.coupled import Coupled
 from scheduler.framework.guard import PluginFault
-from scheduler.framework.points import FILTER, NORMALIZE, PRE_FILTER
+from scheduler.framework.points import FILTER, NORMALIZE
+from scheduler.framework.scoring import PluginScores
 from scheduler.framework.standing import is_standing
 
-__all__ = ["Coupled", "Judge", "Ranking", "ReusePoint"]
+__all__ = ["Judge", "Ranking", "ReusePoint"]
 
 _POINT = "NodeSignature"
 
@@ -50,13 +53,6 @@ class Ranking(NamedTuple):
     weight: int
     normalizes: bool
     reads_pods: bool
-
-
-class Coupled(NamedTuple):
-    """The plugins that gave no signature for the pods of a class, by the points at which they can Skip."""
-
-    pre_filter: tuple[PreFilterPlugin, ...]
-    pre_score: tuple[PreScorePlugin, ...]
 
 
 class ReusePoint:
@@ -81,8 +77,11 @@ class ReusePoint:
         self._moving = [p for p in local if not is_standing(p)]
         self._local = [p for p in local if is_standing(p)] + self._moving
         self._pre_filter, self._pre_score = tuple(pre_filter), tuple(pre_score)
+        self._all_filters = tuple(filter_)
+        self._all_scorers = [(p, (weights or {}).get(p.name) or 1) for p in score]
+        self._score_order = {p.name: place for place, p in enumerate(score)}
         self._filters = [p for p in filter_ if is_local(p)]
-        self._scorers = [(p, (weights or {}).get(p.name) or 1) for p in score if is_local(p)]
+        self._scorers = [(p, weight) for p, weight in self._all_scorers if is_local(p)]
         cannot_skip: list[Plugin] = [p for p in filter_ if not isinstance(p, PreFilterPlugin)]
         cannot_skip += [p for p in score if not isinstance(p, PreScorePlugin)]
         self._cannot_skip = frozenset(p for p in cannot_skip if is_local(p))
@@ -106,24 +105,37 @@ class ReusePoint:
         return None if silent & self._cannot_skip else signatures
 
     def coupled(self, key: Sequence[Hashable | None]) -> Coupled:
-        """Return the plugins that must Skip for pods of this key to share anything."""
+        """Return the plugins that must be asked in each attempt for pods of this key."""
         local = {plugin for plugin, signature in zip(self._local, key, strict=True) if signature is not None}
+        must_skip = {p.name for p in self._local if p not in local}
+        must_skip |= {p.name for p in self._all_filters if type(p).filter_all is FilterPlugin.filter_all}
+        must_skip |= {p.name for p, _ in self._all_scorers if type(p).score_all is ScorePlugin.score_all}
         return Coupled(
-            tuple(p for p in self._pre_filter if p not in local), tuple(p for p in self._pre_score if p not in local)
+            [p for p in self._pre_filter if p not in local],
+            [p for p in self._all_filters if p not in local],
+            [p for p in self._pre_score if p not in local],
+            [(p, weight) for p, weight in self._all_scorers if p not in local],
+            frozenset(must_skip),
         )
 
-    def is_apart(self, coupled: Coupled, state: CycleState, pod: Pod, nodes: NodesView) -> bool:
-        """Say whether every coupled plugin Skips, so that nothing but the pod and single nodes decides."""
-        try:
-            return self._calls.guard.call("", PRE_FILTER, _all_skip, coupled, state, pod, nodes)
-        except PluginFault:
-            return False  # the ordinary way meets the same fault and reports it
-
-    def was_apart(self, coupled: Coupled, state: CycleState) -> bool:
-        """Say whether every coupled plugin has Skipped in the attempt that ``state`` is of."""
-        return all(p.name in state.skip_filter_plugins for p in coupled.pre_filter) and all(
-            p.name in state.skip_score_plugins for p in coupled.pre_score
-        )
+    def local_state(self, key: Sequence[Hashable | None], pod: Pod, nodes: NodesView) -> CycleState | None:
+        """Return what the local plugins' PreFilter and PreScore write for this key; None if one has more to say."""
+        state = CycleState()
+        local = {plugin for plugin, signature in zip(self._local, key, strict=True) if signature is not None}
+        for plugin in self._pre_filter:
+            if plugin in local:
+                result, status = plugin.pre_filter(state, pod, nodes)
+                if not _goes_on(plugin.name, status, state.skip_filter_plugins) or result is not None:
+                    return None
+            else:
+                state.skip_filter_plugins.add(plugin.name)
+        for scorer in self._pre_score:
+            if scorer in local:
+                if not _goes_on(scorer.name, scorer.pre_score(state, pod, nodes), state.skip_score_plugins):
+                    return None
+            else:
+                state.skip_score_plugins.add(scorer.name)
+        return state
 
     def rankings(self, state: CycleState) -> list[Ranking]:
         """Return the local Score plugins that take part, in order."""
@@ -132,6 +144,10 @@ class ReusePoint:
             for p, weight in self._scorers
             if p.name not in state.skip_score_plugins
         ]
+
+    def in_order(self, scores: list[PluginScores]) -> list[PluginScores]:
+        """Return scores in the order of the plugins."""
+        return sorted(scores, key=lambda of_one: self._score_order[of_one[0]])
 
     def judge(self, state: CycleState) -> Judge:
         """Return what judges single nodes for the pods of the class that ``state`` is of."""
@@ -219,13 +235,9 @@ def _passes(
     return True
 
 
-def _all_skip(coupled: Coupled, state: CycleState, pod: Pod, nodes: NodesView) -> bool:
-    for plugin in coupled.pre_filter:
-        answer: Any = plugin.pre_filter(state, pod, nodes)
-        if not (isinstance(answer, tuple) and len(answer) == 2 and _is_skip(answer[1])):
-            return False
-    return all(_is_skip(plugin.pre_score(state, pod, nodes)) for plugin in coupled.pre_score)
-
-
-def _is_skip(status: Status | None) -> bool:
-    return status is not None and status.code is Code.SKIP
+def _goes_on(name: str, status: Status | None, skipped: set[str]) -> bool:
+    """Say whether the attempt goes on after a plugin's status, and note whether the plugin Skips."""
+    if status is not None and status.code is Code.SKIP:
+        skipped.add(name)
+        return True
+    return status is None

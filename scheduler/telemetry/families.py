@@ -251,6 +251,7 @@ class Families:
             "code",
             "method",
             "host",
+            shared=True,
         )
         self.rest_duration = self._rest("request_duration_seconds", "Request latency in seconds", _REST_SECONDS, ",")
         self.rest_limiter = self._rest(
@@ -298,7 +299,9 @@ class Families:
 
     def _rest(self, name: str, text: str, buckets: tuple[float, ...], comma: str = "") -> HistogramFamily:
         help_text = f"{text}. Broken down by verb{comma} and host."
-        family: HistogramFamily = self._histogram(f"rest_client_{name}", help_text, buckets, "verb", "host")
+        family: HistogramFamily = self._histogram(
+            f"rest_client_{name}", help_text, buckets, "verb", "host", shared=True
+        )
         return family
 
     def _podium_pipeline(self) -> None:

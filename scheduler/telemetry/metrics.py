@@ -18,7 +18,6 @@ from scheduler.telemetry.exposition import MetricsRegistry, process_start_s
 from scheduler.telemetry.families import Families
 from scheduler.telemetry.plugin_families import PluginFamilies
 from scheduler.telemetry.recorders import Family, GaugeRecorder
-from scheduler.telemetry.rest_calls import RestCalls
 
 __all__ = [
     "ATTEMPTS_CAP",
@@ -112,7 +111,6 @@ class Metrics:
         self._allowed_labels: Mapping[str, str] = {}
         self._quarantines: dict[tuple[str, str], Callable[[], bool]] = {}
         self.plugin_families = PluginFamilies(self._expose)
-        self._rest_calls: dict[tuple[str, str], RestCalls] = {}
         self._points = families.extension_point_duration.labels
         self._plugins = families.plugin_duration.labels
         self._incoming = families.incoming_pods.labels
@@ -346,11 +344,13 @@ class Metrics:
             sent_bytes: body of the request.
             received_bytes: body of the answer; None if there was none to the end (errors, streams).
         """
-        calls = self._rest_calls.get((method, host))
-        if calls is None:
-            # Of two threads that meet here, both go on with the same object.
-            calls = self._rest_calls.setdefault((method, host), RestCalls(self.families, method, host))
-        calls.book(code, duration_s, waited_s, sent_bytes, received_bytes)
+        families = self.families
+        families.rest_requests.labels(code, method, host).inc()
+        families.rest_duration.labels(method, host).observe(duration_s)
+        families.rest_limiter.labels(method, host).observe(waited_s)
+        families.rest_request_size.labels(method, host).observe(sent_bytes)
+        if received_bytes is not None:
+            families.rest_response_size.labels(method, host).observe(received_bytes)
 
     def event_posted(self, verb: str) -> None:
         """Count an event written: ``create`` or ``patch``; any thread."""

@@ -1,0 +1,135 @@
+"""Coupled plugins: those whose say about a node depends on more than the node and the pod's signature.
+
+Spread and affinity look at whole domains. For pods of a class, whose other plugins' answers are kept, they alone are
+asked in every attempt: PreFilter, all nodes at once, PreScore, and the scores of the nodes that are feasible. Whatever
+is out of the ordinary (a rejection, an error, an answer that makes no sense) is left to the ordinary way, which reports
+it; asking twice does no harm. A plugin that raises is the caller's to guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from scheduler.api import (
+    BoolColumn,
+    Code,
+    CycleState,
+    FilterPlugin,
+    IntColumn,
+    NodesView,
+    Pod,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdicts,
+)
+from scheduler.framework.columns import are_in_range, as_bool_column, as_int_column
+
+__all__ = ["Coupled", "Filtered", "Weighted"]
+
+
+class Filtered(NamedTuple):
+    """What the Filter plugins that do not Skip say; None: they let the pod on every node."""
+
+    ok: BoolColumn | None
+
+
+class Weighted(NamedTuple):
+    """The normalized scores of one plugin."""
+
+    name: str
+    weight: int
+    scores: IntColumn
+
+
+class Coupled:
+    """The coupled plugins for the pods of one class.
+
+    Attributes:
+        names: of all of them.
+    """
+
+    __slots__ = ("_filters", "_must_skip", "_pre_filter", "_pre_score", "_scorers", "names")
+
+    def __init__(
+        self,
+        pre_filter: Sequence[PreFilterPlugin],
+        filters: Sequence[FilterPlugin],
+        pre_score: Sequence[PreScorePlugin],
+        scorers: Sequence[tuple[ScorePlugin, int]],
+        must_skip: frozenset[str],
+    ) -> None:
+        """Make it.
+
+        Args:
+            pre_filter: in their order, as the others.
+            filters: each of them has a PreFilter.
+            pre_score: PreScore plugins.
+            scorers: with their weights; each of them has a PreScore.
+            must_skip: names of plugins that are local for other pods, or must be asked node by node.
+        """
+        self._pre_filter = tuple(pre_filter)
+        self._filters = tuple(filters)
+        self._pre_score = tuple(pre_score)
+        self._scorers = tuple(
+            (plugin, weight, type(plugin).normalize is not ScorePlugin.normalize) for plugin, weight in scorers
+        )
+        self._must_skip = must_skip
+        self.names = frozenset(plugin.name for plugin in (*pre_filter, *pre_score))
+
+    def have_skipped(self, state: CycleState) -> bool:
+        """Say whether those that must Skip have done so in the attempt that ``state`` is of."""
+        return all(p.name in state.skip_filter_plugins for p in self._pre_filter if p.name in self._must_skip) and all(
+            p.name in state.skip_score_plugins for p in self._pre_score if p.name in self._must_skip
+        )
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> Filtered | None:
+        """Run PreFilter and Filter over all nodes; None: it is a case for the ordinary way."""
+        skipped = state.skip_filter_plugins = state.skip_filter_plugins - self.names
+        for plugin in self._pre_filter:
+            answer: Any = plugin.pre_filter(state, pod, nodes)
+            if not isinstance(answer, tuple) or len(answer) != 2:
+                return None
+            if _is_skip(answer[1]):
+                skipped.add(plugin.name)
+            elif answer != (None, None) or plugin.name in self._must_skip:
+                return None
+        ok: BoolColumn | None = None
+        for filter_ in self._filters:
+            if filter_.name in skipped:
+                continue
+            verdicts: Any = filter_.filter_all(state, pod, nodes)
+            if not isinstance(verdicts, Verdicts) or verdicts.errors is not None:
+                return None
+            column = as_bool_column(verdicts.ok, len(nodes))
+            if column is None:
+                return None
+            ok = column if ok is None else ok & column
+        return Filtered(ok)
+
+    def score(self, state: CycleState, pod: Pod, feasible: NodesView) -> list[Weighted] | None:
+        """Run PreScore and Score over the feasible nodes; None: it is a case for the ordinary way."""
+        skipped = state.skip_score_plugins = state.skip_score_plugins - self.names
+        for plugin in self._pre_score:
+            status: Any = plugin.pre_score(state, pod, feasible)
+            if _is_skip(status):
+                skipped.add(plugin.name)
+            elif status is not None or plugin.name in self._must_skip:
+                return None
+        scored: list[Weighted] = []
+        for scorer, weight, normalizes in self._scorers:
+            if scorer.name in skipped:
+                continue
+            scores = as_int_column(scorer.score_all(state, pod, feasible), len(feasible))
+            if scores is not None and normalizes:
+                scores = as_int_column(scorer.normalize(state, pod, feasible, scores), len(feasible))
+            if scores is None or not are_in_range(scores):
+                return None
+            scored.append(Weighted(scorer.name, weight, scores))
+        return scored
+
+
+def _is_skip(status: Status | None) -> bool:
+    return isinstance(status, Status) and status.code is Code.SKIP
