@@ -11,8 +11,9 @@ import http.client
 import ssl
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 
 import yaml
 
@@ -40,10 +41,12 @@ class Running:
     Attributes:
         process: its process.
         port: of its HTTPS server; 0: it has none.
+        started_s: perf counter when the process began.
     """
 
     process: ChildProcess
     port: int = 0
+    started_s: float = field(default_factory=perf_counter)
 
     def is_ready(self, tls: ssl.SSLContext) -> bool:
         """Say whether it answers that it is ready."""
