@@ -62,7 +62,7 @@ format: dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: dev controlplane prometheus renderers
+test: dev controlplane prometheus renderers kubectl
 	$(PYTEST) tests
 
 test-fast: dev
