@@ -74,22 +74,30 @@ class BindCall:
     async def __call__(self, pod: Pod, node_name: str) -> Status | None:
         """Bind ``pod``; returns None once it is bound, else an Error whose cause is a ``BindFailure``."""
         attempt = BindAttempt(pod.uid, node_name, started_s=self._clock.now(), random=self._random)
-        step: Step = Send(0.0)
+        step = await self._send(attempt, pod, node_name)  # nearly always the whole story
         was_unknown = False
-        try:
-            while not isinstance(step, Settled):
-                if attempt.is_unknown and not was_unknown:
-                    was_unknown = True
-                    self.unknown += 1
-                    _log.warning("bind outcome unknown; reading the pod back", pod=pod.pod_key, node=node_name)
-                step = await self._take(step, attempt, pod, node_name)
-        finally:
-            self.unknown -= was_unknown
+        if not isinstance(step, Settled):
+            step, was_unknown = await self._settle(step, attempt, pod, node_name)
         self._on_outcome(step.outcome, was_unknown)
         if step.outcome is BindOutcome.BOUND:
             return None
         message = step.message or f"binding {pod.pod_key} to {node_name} ended as {step.outcome.value}"
         return Status.error(message, BindFailure(step.outcome, message))
+
+    async def _settle(self, step: Send | Read, attempt: BindAttempt, pod: Pod, node_name: str) -> tuple[Settled, bool]:
+        """Send again or read back until the outcome is known; tells also whether it had been unknown."""
+        was_unknown = False
+        following: Step = step
+        try:
+            while not isinstance(following, Settled):
+                if attempt.is_unknown and not was_unknown:
+                    was_unknown = True
+                    self.unknown += 1
+                    _log.warning("bind outcome unknown; reading the pod back", pod=pod.pod_key, node=node_name)
+                following = await self._take(following, attempt, pod, node_name)
+        finally:
+            self.unknown -= was_unknown
+        return following, was_unknown
 
     async def _take(self, step: Send | Read, attempt: BindAttempt, pod: Pod, node_name: str) -> Step:
         if step.after_s > 0:

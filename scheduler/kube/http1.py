@@ -14,9 +14,9 @@ is not used again.
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Mapping
+from typing import Final
 
 __all__ = ["HttpSyntaxError", "ResponseParser", "is_request_target", "request_bytes"]
 
@@ -31,15 +31,15 @@ class HttpSyntaxError(ValueError):
     """The peer does not speak HTTP/1.1, or not as we understand it; the text says what is wrong."""
 
 
-class _State(enum.Enum):
-    HEAD = enum.auto()
-    LENGTH = enum.auto()
-    CHUNK_SIZE = enum.auto()
-    CHUNK_DATA = enum.auto()
-    CHUNK_END = enum.auto()
-    TRAILERS = enum.auto()
-    UNTIL_CLOSE = enum.auto()
-    COMPLETE = enum.auto()
+# Plain numbers, not an enumeration: they are compared many times for each answer.
+_HEAD: Final = 0
+_LENGTH: Final = 1
+_CHUNK_SIZE: Final = 2
+_CHUNK_DATA: Final = 3
+_CHUNK_END: Final = 4
+_TRAILERS: Final = 5
+_UNTIL_CLOSE: Final = 6
+_COMPLETE: Final = 7
 
 
 def is_request_target(path: str) -> bool:
@@ -81,7 +81,7 @@ class ResponseParser:
         self.headers: Mapping[str, str] = {}
         self.is_complete = False
         self.is_reusable = False
-        self._state = _State.HEAD
+        self._state = _HEAD
         self._kept = b""
         self._left = 0
         self._trailer_bytes = 0
@@ -94,16 +94,16 @@ class ResponseParser:
         """
         if self._kept:
             data, self._kept = self._kept + data, b""
-        if self._state is _State.HEAD:
+        if self._state == _HEAD:
             data = self._take_head(data)
-        if self._state is _State.LENGTH:
+        if self._state == _LENGTH:
             return self._take_length(data)
-        if self._state is _State.UNTIL_CLOSE or not data:
+        if self._state == _UNTIL_CLOSE or not data:
             return data
-        if self._state is _State.COMPLETE:
+        if self._state == _COMPLETE:
             self.is_reusable = False  # nobody asked for what came behind the answer
             return b""
-        return b"" if self._state is _State.HEAD else self._take_chunks(data)
+        return b"" if self._state == _HEAD else self._take_chunks(data)
 
     def end(self) -> None:
         """Note that the peer has closed its side; completes an answer that says nothing about its length.
@@ -111,7 +111,7 @@ class ResponseParser:
         Raises:
             HttpSyntaxError: the answer is cut.
         """
-        if self._state is _State.UNTIL_CLOSE:
+        if self._state == _UNTIL_CLOSE:
             self._complete()
         if not self.is_complete:
             raise HttpSyntaxError("closed in the middle of the answer" if self.status else "closed without an answer")
@@ -129,18 +129,19 @@ class ResponseParser:
                 return b""
             lines = data[:end].decode("latin-1").split("\r\n")
             data = data[end + 4 :]
-            match = _STATUS_LINE.fullmatch(lines[0])
-            if match is None:
+            line = _STATUS_LINE.fullmatch(lines[0])
+            if line is None:
                 raise HttpSyntaxError(f"not an HTTP/1.1 answer: {lines[0][:40]!r}")
-            if match[2][0] != "1":
-                self._begin_body(int(match[2]), is_1_1=match[1] == "1", lines=lines)
+            version, status = line.groups()
+            if status[0] != "1":
+                self.status = int(status)
+                self._begin_body(self.status, _fields(lines), is_1_1=version == "1")
                 return data
-            if match[2] == "101":
+            if status == "101":
                 raise HttpSyntaxError("the server switched protocols unasked")
 
-    def _begin_body(self, status: int, *, is_1_1: bool, lines: list[str]) -> None:
-        headers = self.headers = _fields(lines)
-        self.status = status
+    def _begin_body(self, status: int, headers: dict[str, str], *, is_1_1: bool) -> None:
+        self.headers = headers
         self.is_reusable = is_1_1 and "close" not in headers.get("connection", "").lower()
         coding, length = headers.get("transfer-encoding"), headers.get("content-length")
         if status in _BODILESS:
@@ -150,18 +151,18 @@ class ResponseParser:
                 raise HttpSyntaxError(f"unknown transfer coding {coding[:40]!r}")
             if length is not None:
                 self.is_reusable = False
-            self._state = _State.CHUNK_SIZE
+            self._state = _CHUNK_SIZE
         elif length is not None:
             self._begin_length(length)
         else:
             self.is_reusable = False
-            self._state = _State.UNTIL_CLOSE
+            self._state = _UNTIL_CLOSE
 
     def _begin_length(self, length: str) -> None:
         if not (length.isascii() and length.isdigit() and len(length) <= 18):
             raise HttpSyntaxError(f"not a length: {length[:40]!r}")
         self._left = int(length)
-        self._state = _State.LENGTH
+        self._state = _LENGTH
         if not self._left:
             self._complete()
 
@@ -179,14 +180,14 @@ class ResponseParser:
     def _take_chunks(self, data: bytes) -> bytes:
         pieces: list[bytes] = []
         at, size = 0, len(data)
-        while at < size and self._state is not _State.COMPLETE:
-            if self._state is _State.CHUNK_DATA:
+        while at < size and self._state != _COMPLETE:
+            if self._state == _CHUNK_DATA:
                 piece = data[at : at + self._left]
                 pieces.append(piece)
                 at += len(piece)
                 self._left -= len(piece)
                 if not self._left:
-                    self._state = _State.CHUNK_END
+                    self._state = _CHUNK_END
                 continue
             end = data.find(b"\r\n", at)
             if end < 0:
@@ -205,16 +206,16 @@ class ResponseParser:
 
     def _take_line(self, line: bytes) -> None:
         """Take a line between two chunks: the end of one, the size of the next, or a trailer."""
-        if self._state is _State.CHUNK_END:
+        if self._state == _CHUNK_END:
             if line:
                 raise HttpSyntaxError("a chunk is longer than its size")
-            self._state = _State.CHUNK_SIZE
-        elif self._state is _State.CHUNK_SIZE:
+            self._state = _CHUNK_SIZE
+        elif self._state == _CHUNK_SIZE:
             match = _SIZE_LINE.fullmatch(line)
             if match is None:
                 raise HttpSyntaxError(f"not the size of a chunk: {line[:40]!r}")
             self._left = int(match[1], 16)
-            self._state = _State.CHUNK_DATA if self._left else _State.TRAILERS
+            self._state = _CHUNK_DATA if self._left else _TRAILERS
         elif not line:
             self._complete()
         else:
@@ -223,18 +224,27 @@ class ResponseParser:
                 raise HttpSyntaxError(f"trailers of more than {MAX_HEAD_BYTES} bytes")
 
     def _complete(self) -> None:
-        self._state = _State.COMPLETE
+        self._state = _COMPLETE
         self.is_complete = True
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
     """Return the header fields; the first line is the status line."""
     fields: dict[str, str] = {}
-    for line in lines[1:]:
+    del lines[0]
+    for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name or name[-1] in " \t" or name[0] in " \t":
             raise HttpSyntaxError(f"not a header: {line[:40]!r}")
-        name, value = name.lower(), value.strip(" \t")
-        if fields.setdefault(name, value) != value and name in {"content-length", "transfer-encoding"}:
-            raise HttpSyntaxError(f"two different values of {name}")
+        name = name.lower()
+        if name in fields:
+            _check_repeated(name, fields[name], value.strip(" \t"))
+        else:
+            fields[name] = value.strip(" \t")
     return fields
+
+
+def _check_repeated(name: str, first: str, again: str) -> None:
+    """Of repeated fields the first counts, unless they are about where the answer ends."""
+    if name in {"content-length", "transfer-encoding"} and first != again:
+        raise HttpSyntaxError(f"two different values of {name}")

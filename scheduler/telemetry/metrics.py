@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scheduler.telemetry.exposition import MetricsRegistry, process_start_s
 from scheduler.telemetry.families import Families
 from scheduler.telemetry.plugin_families import PluginFamilies
-from scheduler.telemetry.recorders import Family, GaugeRecorder
+from scheduler.telemetry.recorders import CounterRecorder, Family, GaugeRecorder, HistogramRecorder
 
 __all__ = [
     "ATTEMPTS_CAP",
@@ -92,6 +92,15 @@ class WatchMetrics:
         self._families.rejected_objects.labels(kind).inc()
 
 
+class _RestSeries(NamedTuple):
+    """What is booked for every request of one kind, looked up once."""
+
+    requests: CounterRecorder
+    duration: HistogramRecorder
+    limiter: HistogramRecorder
+    request_size: HistogramRecorder
+
+
 class Metrics:
     """All metrics of one process.
 
@@ -111,6 +120,7 @@ class Metrics:
         self._allowed_labels: Mapping[str, str] = {}
         self._quarantines: dict[tuple[str, str], Callable[[], bool]] = {}
         self.plugin_families = PluginFamilies(self._expose)
+        self._rest: dict[tuple[str, str, str], _RestSeries] = {}
         self._points = families.extension_point_duration.labels
         self._plugins = families.plugin_duration.labels
         self._incoming = families.incoming_pods.labels
@@ -344,13 +354,23 @@ class Metrics:
             sent_bytes: body of the request.
             received_bytes: body of the answer; None if there was none to the end (errors, streams).
         """
-        families = self.families
-        families.rest_requests.labels(code, method, host).inc()
-        families.rest_duration.labels(method, host).observe(duration_s)
-        families.rest_limiter.labels(method, host).observe(waited_s)
-        families.rest_request_size.labels(method, host).observe(sent_bytes)
+        series = self._rest.get((code, method, host)) or self._rest_series(code, method, host)
+        series.requests.inc()
+        series.duration.observe(duration_s)
+        series.limiter.observe(waited_s)
+        series.request_size.observe(sent_bytes)
         if received_bytes is not None:
-            families.rest_response_size.labels(method, host).observe(received_bytes)
+            self.families.rest_response_size.labels(method, host).observe(received_bytes)
+
+    def _rest_series(self, code: str, method: str, host: str) -> _RestSeries:
+        families = self.families
+        series = self._rest[code, method, host] = _RestSeries(
+            families.rest_requests.labels(code, method, host),
+            families.rest_duration.labels(method, host),
+            families.rest_limiter.labels(method, host),
+            families.rest_request_size.labels(method, host),
+        )
+        return series
 
     def event_posted(self, verb: str) -> None:
         """Count an event written: ``create`` or ``patch``; any thread."""

@@ -150,8 +150,10 @@ class _SharedHistogram(HistogramRecorder):
         self._lock = threading.Lock()
 
     def observe(self, value: float) -> None:
+        bucket = bisect_left(self.bounds, value)
         with self._lock:
-            super().observe(value)
+            self.counts[bucket] += 1
+            self.sum += value
 
 
 @dataclass(frozen=True, slots=True)
