@@ -23,6 +23,7 @@ from scheduler.config.types import LeaderElection
 from scheduler.framework.registry import Registry
 from scheduler.kube.certificates import expires_s
 from scheduler.kube.credentials import Credentials
+from scheduler.kube.event_series import Reference
 from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.kubeconfig import load_credentials
 from scheduler.kube.lease import Ended, LeaderCallbacks, LeaderElector, LeaseConfig, OpenGate, WriteGate, make_identity
@@ -228,6 +229,7 @@ class Daemon:
             on_started_leading=self._started_leading,
             on_stopped_leading=self.scheduling.stop_deciding,
             on_new_leader=self._note_leader,
+            record_event=self._tell_about_lease,
         )
         self._elector = LeaderElector(
             self._lease,
@@ -243,6 +245,12 @@ class Daemon:
     def _note_leader(self, identity: str) -> None:
         if identity and identity != self._lease.identity:
             self._saw_another_leader = True
+
+    def _tell_about_lease(self, note: str) -> None:
+        # "stopped leading" comes too late to be written; the next leader's event tells the same.
+        self.scheduling.tell_about_lease(
+            Reference("Lease", "coordination.k8s.io/v1", self._lease.namespace, self._lease.name), note
+        )
 
     def _started_leading(self) -> None:
         self.scheduling.watch()

@@ -41,9 +41,10 @@ from scheduler.binding.status_writer import StatusWriter
 from scheduler.config.flags import CompletedConfig
 from scheduler.framework.registry import Registry
 from scheduler.kube.credentials import Credentials
+from scheduler.kube.event_series import Reference
 from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.rate_limit import TokenBucket
-from scheduler.kube.recorder import EventRecorder
+from scheduler.kube.recorder import NORMAL, EventRecorder
 from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.starting import PatientTransport
 from scheduler.kube.transport import Transport
@@ -243,6 +244,17 @@ class SchedulingThread:
 
         self._inbox.call(run)
         return asyncio.wrap_future(answer)
+
+    def tell_about_lease(self, lease: Reference, note: str) -> None:
+        """Record an event about the lease of the election."""
+        # differs: upstream writes it to ``v1``; for us that would take a right that nothing else needs, and users see
+        # the same event either way.
+        reporter = next(iter(self._completed.configuration.profiles)).scheduler_name
+        self._inbox.call(
+            lambda: self._record(
+                lease, controller=reporter, kind=NORMAL, reason="LeaderElection", action="LeaderElection", note=note
+            )
+        )
 
     def dump(self) -> None:
         """Log the state of cache and queue soon, and whether they equal what the watches delivered."""
@@ -475,9 +487,12 @@ class SchedulingThread:
             case _:  # the leader says it; kept until we lead it would be stale, and could reach a pod that runs by then
                 pass
 
-    def _emit(self, event: EmitEvent) -> None:
+    def _record(self, regarding: KubeObject | Reference, **fields: Any) -> None:
         assert self._recorder is not None
-        self._recorder.emit(
+        self._recorder.emit(regarding, **fields)
+
+    def _emit(self, event: EmitEvent) -> None:
+        self._record(
             event.regarding,
             controller=event.reporter,
             kind=event.kind,

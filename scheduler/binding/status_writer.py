@@ -63,6 +63,7 @@ class StatusWriter:
         self._sleep = sleep
         self._waiting: OrderedDict[str, PatchPodStatus] = OrderedDict()
         self._writing: set[str] = set()
+        self._nominated: OrderedDict[str, str] = OrderedDict()  # by UID: written, and perhaps not seen by the watch yet
         self._news = asyncio.Event()
 
     def __len__(self) -> int:
@@ -126,20 +127,36 @@ class StatusWriter:
         """Write a word; returns whether that is settled, be it by a refusal."""
         if not self._may_write(WRITE_TIMEOUT_S):
             return False
-        self._writing.add(patch.pod.uid)
+        uid, nominated = patch.pod.uid, patch.nominated_node_name
+        self._writing.add(uid)
         try:
             await patch_pod_status(
-                self._transport, patch.pod, patch.condition, patch.nominated_node_name, now_s=self._clock.now()
+                self._transport, self._as_written(patch), patch.condition, nominated, now_s=self._clock.now()
             )
+            self._note_nomination(uid, nominated)
         except KubeError as error:
             if _is_passing(error):
                 _log.debug("pod status not written yet", pod=patch.pod.pod_key, err=str(error))
                 return False
             _log.warning("pod status not written", pod=patch.pod.pod_key, err=str(error))
         finally:
-            self._writing.discard(patch.pod.uid)
+            self._writing.discard(uid)
             self._wake()
         return True
+
+    def _as_written(self, patch: PatchPodStatus) -> Pod:
+        """Return the pod with the nomination that has to be cleared, also if the watch has not shown it yet."""
+        written = self._nominated.get(patch.pod.uid)
+        return patch.pod if written is None or patch.nominated_node_name != "" else patch.pod.nominated_to(written)
+
+    def _note_nomination(self, uid: str, node_name: str | None) -> None:
+        if node_name is None:
+            return
+        self._nominated.pop(uid, None)
+        if node_name:
+            self._nominated[uid] = node_name
+            if len(self._nominated) > self._capacity:
+                self._nominated.popitem(last=False)
 
     def _wake(self) -> None:
         """Let all who wait for news look again."""

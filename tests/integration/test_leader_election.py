@@ -70,6 +70,13 @@ def test_one_decides_and_hands_over_when_told_to_stop(cluster: Cluster, pair: Pa
     assert "released leader lease" in pair.leader.log()
     assert pair.leads(pair.standby)
     assert pair.lease()["leaseTransitions"] == transitions + 1
+    eventually(lambda: len(_told_about_the_lease(cluster)) >= 2, "each of the two has said that it leads")
+    assert all(note.endswith(" became leader") for note in _told_about_the_lease(cluster))
+
+
+def _told_about_the_lease(cluster: Cluster) -> set[str]:
+    events = cluster.client.ok("GET", "/apis/events.k8s.io/v1/namespaces/kube-system/events")["items"]
+    return {event["note"] for event in events if event["reason"] == "LeaderElection"}
 
 
 def test_standby_takes_over_from_a_dead_leader(cluster: Cluster, pair: Pair) -> None:

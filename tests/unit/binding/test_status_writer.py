@@ -247,6 +247,35 @@ def test_nomination_is_written_when_it_returns(bench_of):
     bench.play(script)
 
 
+def test_nomination_is_cleared_before_the_watch_has_shown_it(bench_of):
+    """The binding that it was written for failed at once; the pod as we know it has no nomination to clear."""
+    bench = bench_of()
+
+    async def script():
+        await bench.writer.nominate(pod_named("a"), "n1")
+        bench.writer.put(word("a", "", nominated=""))
+
+    bench.play(script)
+
+    assert bench.told == [("a", "-", "n1"), ("a", "-", None)]
+
+
+def test_pod_without_a_nomination_has_none_cleared(bench_of):
+    """Also one whose nomination was cleared before: a patch that changes nothing is not sent."""
+    bench = bench_of()
+
+    async def script():
+        await bench.writer.nominate(pod_named("a"), "n1")
+        for _ in range(2):
+            bench.writer.put(word("a", "", nominated=""))
+            await asyncio.sleep(0.01)
+        bench.writer.put(word("b", "", nominated=""))
+
+    bench.play(script)
+
+    assert bench.told == [("a", "-", "n1"), ("a", "-", None)]
+
+
 def test_nomination_is_not_undone_by_an_older_word(bench_of):
     """A word that still waits, say one that clears the nomination, goes out with it and not behind it."""
     bench = bench_of()
