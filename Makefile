@@ -55,6 +55,7 @@ check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy $(wildcard examples/*/podium_*) examples/template/quiet_nodes.py
 	$(BIN)/lint-imports
 	$(BIN)/python tests/size_gates.py
 

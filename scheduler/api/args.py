@@ -7,7 +7,7 @@ import msgspec
 __all__ = ["PluginArgs"]
 
 
-class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class PluginArgs(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Base of a plugin's arguments: fields in snake case here are camel case in the file, unknown ones are refused.
 
     A plugin names its type in ``Plugin.Args``; parts of it that are structs inherit from this class, too. Limits of a
