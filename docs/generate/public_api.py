@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 import inspect
 import re
 import typing
@@ -21,6 +20,7 @@ import numpy as np
 
 import scheduler.api
 import scheduler.testing
+from scheduler.model.derived import derived
 
 __all__ = ["public_api_page"]
 
@@ -100,8 +100,8 @@ def _members(kind: type) -> Iterator[str]:
             continue
         if isinstance(value, (classmethod, staticmethod)):
             yield f"{name}{inspect.signature(value.__func__)}"
-        elif isinstance(value, (property, functools.cached_property)):
-            getter = value.fget if isinstance(value, property) else value.func
+        elif isinstance(value, (property, derived)):
+            getter = value.fget if isinstance(value, property) else value.__wrapped__
             yield f"{name} -> {inspect.signature(getter).return_annotation}"
         elif inspect.isfunction(value):
             yield f"{name}{inspect.signature(value)}"
