@@ -40,10 +40,10 @@ from scheduler.plugins.node_volume_limits.attachable import (
     Attachable,
     ClaimMissingError,
     VolumeUnreadableError,
-    attached_by_node,
     random_prefix,
 )
 from scheduler.plugins.node_volume_limits.hints import REGISTRATIONS
+from scheduler.plugins.node_volume_limits.room import Room, limits_of
 from scheduler.plugins.shared.csi_translation import CsiVolume
 from scheduler.plugins.shared.rowwise import grouped_verdicts
 
@@ -58,13 +58,12 @@ _NONE: frozenset[CsiVolume] = frozenset()
 
 
 class _Attempt:
-    """What one attempt finds out once: the pod's volumes on nodes with and without CSINode, and the attachments."""
+    """What one attempt finds out once: the pod's volumes on nodes with and without CSINode."""
 
-    __slots__ = ("attached", "wanted")
+    __slots__ = ("wanted",)
 
     def __init__(self) -> None:
         self.wanted: dict[bool, set[CsiVolume] | Status] = {}
-        self.attached: dict[str, set[CsiVolume]] | None = None
 
 
 _STATE: StateKey[_Attempt] = StateKey("PreFilterNodeVolumeLimits")
@@ -75,19 +74,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     name: ClassVar[str] = NAME
     reads_pods: ClassVar[bool] = False
-    __slots__ = ("_attachable", "_attachments", "_csi_nodes", "_volumes")
+    __slots__ = ("_attachable", "_csi_nodes", "_room")
 
-    def __init__(
-        self,
-        attachable: Attachable,
-        csi_nodes: Lister[CSINode],
-        volumes: Lister[PersistentVolume],
-        attachments: Lister[VolumeAttachment],
-    ) -> None:
+    def __init__(self, attachable: Attachable, csi_nodes: Lister[CSINode], room: Room) -> None:
         self._attachable = attachable
         self._csi_nodes = csi_nodes
-        self._volumes = volumes
-        self._attachments = attachments
+        self._room = room
 
     def node_signature(self, pod: Pod) -> Hashable | None:
         return None if pod.attachable_volumes else ()
@@ -105,13 +97,29 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         wanted = self._wanted(attempt, pod, has_csi_node=csi_node is not None)
         if isinstance(wanted, Status):
             return wanted
-        limits = _limits(csi_node) if csi_node is not None else {}
-        return self._judge(attempt, wanted, limits, node) if wanted and limits else None
+        limits = limits_of(csi_node) if csi_node is not None else {}
+        return self._judge(wanted, limits, node) if wanted and limits else None
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> Verdicts:
-        # Each node has its own count, so this goes from node to node; those without a limit cost a look-up.
-        statuses = [self.filter(state, pod, info) for info in nodes.infos]
-        return grouped_verdicts(statuses, np.arange(len(statuses), dtype=np.intp))
+        attempt = state.get(_STATE) or _Attempt()
+        has_csi_node = self._room.has_csi_node(nodes)
+        statuses: list[Status | None] = [None]
+        group = np.zeros(len(nodes), np.intp)
+        for kind in (False, True):
+            rows = has_csi_node if kind else ~has_csi_node
+            if not rows.any():
+                continue
+            wanted = self._wanted(attempt, pod, has_csi_node=kind)
+            if isinstance(wanted, Status):
+                group[rows] = len(statuses)
+                statuses.append(wanted)
+            elif kind and wanted:
+                rows = rows & ~self._room.surely_fits(nodes, {volume.driver for volume in wanted}, len(wanted))
+                # Each of the others has its own count, so this goes from node to node.
+                for row in np.flatnonzero(rows).tolist():
+                    group[row] = len(statuses)
+                    statuses.append(self.filter(state, pod, nodes.infos[row]))
+        return grouped_verdicts(statuses, group)
 
     def _wanted(self, attempt: _Attempt, pod: Pod, *, has_csi_node: bool) -> set[CsiVolume] | Status:
         """Return the pod's volumes, or the status of every such node if they cannot be told."""
@@ -124,12 +132,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 attempt.wanted[has_csi_node] = Status.error(str(error))
         return attempt.wanted[has_csi_node]
 
-    def _judge(
-        self, attempt: _Attempt, wanted: set[CsiVolume], limits: Mapping[str, int], node: NodeView
-    ) -> Status | None:
-        if attempt.attached is None:
-            attempt.attached = attached_by_node(self._attachments.list(), self._volumes)
-        attached = attempt.attached.get(node.name, _NONE)
+    def _judge(self, wanted: set[CsiVolume], limits: Mapping[str, int], node: NodeView) -> Status | None:
+        attached = self._room.attached().get(node.name, _NONE)
         pods = [pod for pod in node.pods if pod.attachable_volumes]
         if _surely_fits(pods, len(attached) + len(wanted), {v.driver for v in wanted}, limits):
             return None
@@ -162,13 +166,6 @@ def _surely_fits(pods: Sequence[Pod], others: int, drivers: set[str], limits: Ma
     return all(volume.persistent_volume_claim is not None for volume in volumes)
 
 
-def _limits(csi_node: CSINode) -> dict[str, int]:
-    drivers = csi_node.spec.drivers
-    return {
-        d.name: d.allocatable.count for d in drivers if d.allocatable is not None and d.allocatable.count is not None
-    }
-
-
 def new(args: object, handle: Handle) -> NodeVolumeLimits:
     """Make the plugin; it has no arguments."""
     del args
@@ -176,4 +173,5 @@ def new(args: object, handle: Handle) -> NodeVolumeLimits:
     attachable = Attachable(
         handle.lister(PersistentVolumeClaim), volumes, handle.lister(StorageClass), random_prefix(handle.random)
     )
-    return NodeVolumeLimits(attachable, handle.lister(CSINode), volumes, handle.lister(VolumeAttachment))
+    csi_nodes = handle.lister(CSINode)
+    return NodeVolumeLimits(attachable, csi_nodes, Room(csi_nodes, volumes, handle.lister(VolumeAttachment)))
