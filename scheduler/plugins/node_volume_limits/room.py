@@ -44,6 +44,7 @@ class Room:
         "_attached",
         "_attached_of",
         "_attachments",
+        "_counted",
         "_csi_nodes",
         "_facts",
         "_limits",
@@ -65,6 +66,7 @@ class Room:
         self._limits = _Limits((), csi_nodes)
         self._attached_of: tuple[int, int] = (-1, -1)
         self._attached: Mapping[str, set[CsiVolume]] = {}
+        self._counted: tuple[Mapping[str, set[CsiVolume]], Sequence[str], IntColumn] = ({}, (), np.zeros(0, np.int64))
 
     def has_csi_node(self, nodes: NodesView) -> BoolColumn:
         """Return which nodes have a CSINode."""
@@ -89,13 +91,24 @@ class Room:
         if used is None:
             return ~limits.has_limits
         count, num_others = used
-        total = count + float(num_wanted)
-        for name, volumes in self.attached().items():
-            row = nodes.row(name)
-            if row is not None:
-                total[row] += len(volumes)
+        total = count + self._num_attached(nodes) + num_wanted
         fits: BoolColumn = (total <= limits.lowest(drivers)) & (num_others == 0)
         return fits | ~limits.has_limits
+
+    def _num_attached(self, nodes: NodesView) -> IntColumn:
+        """Return how many volumes are attached to each node."""
+        attached = self.attached()
+        known, names, column = self._counted
+        if known is attached and names is nodes.names:
+            return column
+        column = np.zeros(len(nodes), np.int64)
+        for name, volumes in attached.items():
+            row = nodes.row(name)
+            if row is not None:
+                column[row] = len(volumes)
+        if len(nodes) == nodes.num_all_nodes:
+            self._counted = (attached, nodes.names, column)
+        return column
 
     def _limits_in(self, nodes: NodesView) -> _Limits:
         version, names = self._limits_of
