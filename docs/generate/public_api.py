@@ -101,7 +101,7 @@ def _members(kind: type) -> Iterator[str]:
         if isinstance(value, (classmethod, staticmethod)):
             yield f"{name}{inspect.signature(value.__func__)}"
         elif isinstance(value, (property, derived)):
-            getter = value.fget if isinstance(value, property) else value.__wrapped__
+            getter = value.fget if isinstance(value, property) else value.make
             yield f"{name} -> {inspect.signature(getter).return_annotation}"
         elif inspect.isfunction(value):
             yield f"{name}{inspect.signature(value)}"

@@ -17,7 +17,7 @@ class derived(Generic[T]):  # noqa: N801  reads as the decorator it is
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:
-        self.__wrapped__ = make  # as functools has it, for those who look at signatures
+        self.make = make
         self._name = ""
         self.__doc__ = make.__doc__
 
@@ -35,5 +35,5 @@ class derived(Generic[T]):  # noqa: N801  reads as the decorator it is
         """Work the fact out; later uses find it in the instance and do not come here."""
         if instance is None:
             return self
-        fact = instance.__dict__[self._name] = self.__wrapped__(instance)
+        fact = instance.__dict__[self._name] = self.make(instance)
         return fact

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scheduler.config.options import PluginFaults, load_options
 from scheduler.framework.registry import class_made_by
 
@@ -44,6 +46,7 @@ def test_options_are_options() -> None:
     assert load_options(text.encode()).plugin_faults_of("podium") == PluginFaults("SkipPlugin", 200, 5, 60.0, 300.0)
 
 
+@pytest.mark.timeout(180)
 def test_the_package_installs_and_is_found(tmp_path: Path) -> None:
     """The ten lines and the project file are all it takes."""
     project, site = tmp_path / "project", tmp_path / "site"

@@ -21,6 +21,8 @@ from tests.integration.third_party.install import profile_with
 from tests.monitoring.build import Programs
 from tests.monitoring.server import PrometheusServer
 
+pytestmark = pytest.mark.timeout(180)
+
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -109,7 +111,6 @@ def exporter() -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.timeout(180)
 def test_usage_aware_asks_a_real_prometheus(
     cluster: Cluster,
     start_daemon: StartDaemon,
