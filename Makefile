@@ -117,6 +117,7 @@ bench-quick: bench-tools
 bench-core: dev
 	$(BIN)/python -m tests.benchmarks.core_only $(BENCH)
 	$(BIN)/python -m tests.benchmarks.core_preemption
+	$(BIN)/python -m tests.benchmarks.core_hostile
 	$(BIN)/python -m tests.benchmarks.plugin_cost
 
 # from the start of the process to the first bind, with 5,000 nodes and 30,000 bound pods on the API server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks import core_only, core_preemption, plugin_cost, report, side_by_side, steady
+from tests.benchmarks import core_hostile, core_only, core_preemption, plugin_cost, report, side_by_side, steady
 from tests.benchmarks.core_cases import CASES
 from tests.benchmarks.documents import PLUGINS, PREEMPTION, STEADY, Document
 from tests.benchmarks.stats import first_to_last_rate, histogram_percentile, percentile, sampled_rate
@@ -59,6 +59,16 @@ def test_other_measurements_end_and_report(tmp_path):
     assert "hopeless, Never" in page
     assert "one node at a time" in page
     assert "% over 5,000 pods (the core alone)" in page
+
+
+@pytest.mark.bench
+def test_hostile_input_is_measured_beside_a_quiet_cluster(capsys):
+    """One kind on a small cluster: a row for it, with all figures."""
+    assert core_hostile.main(["--nodes", "9", "--pods", "6", "--only", "waiting pods, invalid"]) == 0
+
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| 30 waiting pods")]
+    assert len(rows) == 2
+    assert all(len(row.split("|")) == 10 for row in rows)
 
 
 def test_rates_follow_scheduler_perf():
