@@ -90,6 +90,12 @@ renderers: dev
 	@command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python tests/chart/renderers/build.py
 
+# kubectl, for the tests of the documentation's commands: built with Go once and cached in the same way.
+.PHONY: kubectl
+kubectl: dev
+	@command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
+	$(BIN)/python -m tests.docs.kubectl.build
+
 # What is made of other files in charts/ and deploy/; a test says when it is out of date.
 manifests: renderers
 	$(BIN)/python -m tests.chart.generated

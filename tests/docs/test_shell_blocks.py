@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.chart.all_in_one import ALL_IN_ONE
 
+from tests.chart.generated import ALL_IN_ONE
 from tests.chart.image import Image, build_image
 from tests.chart.installed import InstalledPod
 from tests.chart.rendering import documents
