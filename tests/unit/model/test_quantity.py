@@ -98,7 +98,7 @@ def test_parse_refuses_what_is_no_quantity(text: str | float) -> None:
 
 
 def test_hostile_texts_cost_next_to_nothing() -> None:
-    """No text, however chosen, takes more than 5 ms."""
+    """No text, however chosen, takes more than 5 ms of CPU time, which a busy machine does not stretch."""
     hostile = [
         "1e10000000",
         "1e-10000000",
@@ -109,10 +109,10 @@ def test_hostile_texts_cost_next_to_nothing() -> None:
         "9" * 62 + "Ei",
     ]
     for text in hostile:
-        start = time.perf_counter()
+        start = time.process_time()
         with contextlib.suppress(QuantityError):
             milli_value(parse_quantity_nano(text))
-        assert time.perf_counter() - start < 0.005
+        assert time.process_time() - start < 0.005
 
 
 @pytest.mark.parametrize(
