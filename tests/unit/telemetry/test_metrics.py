@@ -1,5 +1,7 @@
 """Metrics: upstream's names, labels, buckets; what each method books."""
 
+import threading
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -406,3 +408,21 @@ def test_quarantine_is_read_at_each_scrape(metrics):
     out["new"] = True
     metrics.plugin_quarantine("green", "Carbon", lambda: out["new"])
     assert shown() == ['podium_plugin_quarantined{plugin="Carbon",profile="green"} 1.0']
+
+
+def test_requests_of_two_threads_are_all_counted(metrics):
+    """Service and scheduling thread call the same server."""
+
+    def call():
+        for _ in range(5_000):
+            metrics.rest_request("POST", "h", "201", 0.01, waited_s=0.0, sent_bytes=1, received_bytes=1)
+
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    where = {"verb": "POST", "host": "h"}
+    assert value(metrics, "rest_client_requests_total", {"code": "201", "method": "POST", "host": "h"}) == 10_000
+    assert value(metrics, "rest_client_request_duration_seconds_count", where) == 10_000
+    assert value(metrics, "rest_client_response_size_bytes_count", where) == 10_000
