@@ -44,21 +44,25 @@ class FactStore:
 
     def columns(self, infos: Sequence[NodeView]) -> FloatColumns | None:
         """Return the columns, brought up to date; None if the definition does not hold for some node."""
-        stale = self._stale
-        while stale:
-            row = stale.pop()
+        if self._stale:
+            # A new set, because one that was large once is slow to walk for ever.
+            stale, self._stale = self._stale, set()
             try:
-                facts = self._definition.of_node(infos[row])
+                for row in stale:
+                    self._write(row, infos[row])
             except BaseException:
-                stale.add(row)
+                self._stale |= stale
                 raise
-            if facts is None:
-                self._odd.add(row)
-                continue
-            self._odd.discard(row)
-            for column, fact in zip(self._columns, facts, strict=True):
-                column[row] = fact
         return None if self._odd else self._view
+
+    def _write(self, row: int, node: NodeView) -> None:
+        facts = self._definition.of_node(node)
+        if facts is None:
+            self._odd.add(row)
+            return
+        self._odd.discard(row)
+        for column, fact in zip(self._columns, facts, strict=True):
+            column[row] = fact
 
     def _take(self, data: FloatColumns) -> None:
         self._columns = list(data)
