@@ -80,8 +80,8 @@ class HttpTransport:
         self._observe = observe
         self._monotonic = monotonic
         url = urlsplit(credentials.server)
-        self._host, self._base_path = url.netloc, url.path.rstrip("/")
-        self._common = f"Host: {url.netloc}\r\nUser-Agent: {user_agent}\r\nAccept: {JSON}\r\n"
+        self._host, self._base_path = url.netloc.rpartition("@")[2], url.path.rstrip("/")
+        self._common = f"Host: {self._host}\r\nUser-Agent: {user_agent}\r\nAccept: {JSON}\r\n"
         self._fields = self._common
         self._token: str | None = None
         self._tls = credentials.tls()
@@ -250,8 +250,12 @@ class HttpTransport:
     def _make_endpoint(self, tls: TlsMaterial) -> Endpoint:
         url = urlsplit(self._credentials.server)
         is_tls = url.scheme == "https"
+        try:
+            port = url.port or (443 if is_tls else 80)
+        except ValueError as error:
+            raise CredentialsError(f"the server's address cannot be used: {error}") from None
         context = client_context(tls) if is_tls else None
-        return Endpoint(url.hostname or "", url.port or (443 if is_tls else 80), context, tls.server_name or "")
+        return Endpoint(url.hostname or "", port, context, tls.server_name or "")
 
 
 class _Chunks:

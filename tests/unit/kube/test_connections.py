@@ -292,12 +292,24 @@ def test_token_that_would_smuggle_a_header_is_not_sent(run):
     assert server.requests == []
 
 
-@pytest.mark.parametrize("server_url", ["http://[::1]:1", "http://127.0.0.1:1/base/"])
-def test_request_goes_to_the_server_and_below_its_path(run, server_url):
-    transport = HttpTransport(Identity(server_url))
-    sent = transport._request("GET", "/api", None, "").decode()
-    assert sent.startswith("GET /base/api " if "base" in server_url else "GET /api ")
-    assert f"Host: {server_url.removeprefix('http://').split('/')[0]}\r\n" in sent
+@pytest.mark.parametrize(
+    ("server", "line", "host"),
+    [
+        ("http://[::1]:1", "GET /api ", "[::1]:1"),
+        ("http://127.0.0.1:1/base/", "GET /base/api ", "127.0.0.1:1"),
+        ("http://user:secret@example.test", "GET /api ", "example.test"),
+    ],
+)
+def test_request_goes_to_the_server_and_below_its_path(server, line, host):
+    sent = HttpTransport(Identity(server))._request("GET", "/api", None, "").decode()
+    assert sent.startswith(line)
+    assert f"\r\nHost: {host}\r\n" in sent
+    assert "secret" not in sent
+
+
+def test_address_with_a_port_that_is_none_is_refused():
+    with pytest.raises(CredentialsError, match="address cannot be used"):
+        HttpTransport(Identity("https://127.0.0.1:123456"))
 
 
 class TestHandshake:
