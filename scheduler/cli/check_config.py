@@ -16,12 +16,13 @@ from scheduler.config.expand import expand
 from scheduler.config.flags import read_file
 from scheduler.config.gates import FeatureGates, parse_feature_gates
 from scheduler.config.load import Loaded, load_with_notes
-from scheduler.config.types import Profile, SchedulerConfiguration
+from scheduler.config.types import LeaderElection, Profile, SchedulerConfiguration
 from scheduler.framework.plugin_args import ArgsError
 from scheduler.framework.points import takes_part_in
 from scheduler.framework.profile import args_problem
 from scheduler.framework.registry import ENTRY_POINT_GROUP as PLUGIN_GROUP
 from scheduler.framework.registry import Registry, RegistryError, class_made_by
+from scheduler.kube.lease import LeaseConfig, LeaseConfigError
 from scheduler.plugins import IN_TREE
 
 __all__ = ["USAGE", "check_config", "installed_plugins"]
@@ -97,7 +98,26 @@ def _check(arguments: _Arguments, registry: Registry) -> tuple[tuple[Problem, ..
         loaded: Loaded = load_with_notes(data, arguments.gates)
     except ConfigError as error:
         return error.details, ()
-    return tuple(_plugin_problems(loaded.configuration, registry)), loaded.notes
+    configuration = loaded.configuration
+    return (
+        *_election_problems(configuration.leader_election),
+        *_plugin_problems(configuration, registry),
+    ), loaded.notes
+
+
+def _election_problems(election: LeaderElection) -> Iterator[Problem]:
+    """Yield what kube-scheduler's checks of a file let pass, and the elector refuses at the start."""
+    if not election.leader_elect:
+        return
+    try:
+        LeaseConfig(
+            identity="check-config",
+            lease_duration_s=election.lease_duration_s,
+            renew_deadline_s=election.renew_deadline_s,
+            retry_period_s=election.retry_period_s,
+        )
+    except LeaseConfigError as error:
+        yield Problem("leaderElection", f"leaderElection: {error}")
 
 
 def _plugin_problems(configuration: SchedulerConfiguration, registry: Registry) -> Iterator[Problem]:

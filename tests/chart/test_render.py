@@ -27,7 +27,7 @@ from tests.chart.rendering import (
 
 MINORS = ["1.32", "1.33", "1.34", "1.35", "1.36"]
 OTHER_PROJECTS = {"monitoring.coreos.com/v1", "cert-manager.io/v1"}
-"""Kinds that are not Kubernetes' own; `test_apply` has the API server judge them by their real definitions."""
+"""Kinds that are not Kubernetes' own; `test_install` has the API server judge them by their real definitions."""
 
 
 NAMED_BY_VALUES = {"namespaced-lease", "two-profiles", "replace-default"}

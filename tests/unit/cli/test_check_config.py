@@ -63,6 +63,17 @@ def test_every_problem_has_its_line(run):
     ]
 
 
+@pytest.mark.parametrize(("elect", "expected"), [("true", 1), ("false", 0)])
+def test_an_election_that_the_daemon_would_refuse(run, elect, expected):
+    """kube-scheduler's checks of a file let it pass; its elector does not, and neither does ours."""
+    times = "leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 1900ms"
+
+    code, out, path = run(f"leaderElection: {{leaderElect: {elect}, {times}}}\n")
+
+    refusal = "leaderElection: renewDeadline must be greater than retryPeriod*JitterFactor"
+    assert (code, out) == (expected, f"{refusal if expected else f'{path}: ok'}\n")
+
+
 def test_json_output(run):
     """Path and message apart, notes, verdict."""
     code, out, path = run("foo: 1\nparallelism: 0\n", "--output", "json")
