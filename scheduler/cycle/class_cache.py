@@ -215,6 +215,7 @@ class _Class:
         if len(rows) == 1:
             attempt.node_name = nodes.names[int(rows[0])]
         elif not self._choose(engine, attempt, state):
+            attempt.feasible = rows[:0]  # the ordinary way has to find them itself
             return False
         attempt.num_evaluated = len(nodes)
         attempt.state.adopt(state)

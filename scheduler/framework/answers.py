@@ -68,6 +68,14 @@ def _anything(*_: object) -> None:
     return None
 
 
+def _hashable(answer: object, *_: object) -> str | None:
+    try:
+        hash(answer)
+    except TypeError:
+        return "a hashable value (tuples and frozensets instead of lists, sets and dicts)"
+    return None
+
+
 def _status(answer: object, *_: object) -> str | None:
     return bad_status(answer)
 
@@ -164,7 +172,7 @@ _BEFORE_NORMALIZING: Mapping[str, Callable[..., str | None]] = {"score": _raw_sc
 EXPLANATION = Question(FILTER, _success, _anything)
 """Why rows failed a whole-cluster Filter."""
 
-SIGNATURE = Question("NodeSignature", _success, _anything)
+SIGNATURE = Question("NodeSignature", _success, _hashable)
 """What of the pod a local plugin depends on."""
 
 

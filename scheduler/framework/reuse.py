@@ -31,7 +31,7 @@ from scheduler.api import (
     Status,
 )
 from scheduler.framework.calls import Calls
-from scheduler.framework.columns import are_in_range
+from scheduler.framework.columns import are_in_range, as_int_column
 from scheduler.framework.coupled import Coupled
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER, NORMALIZE
@@ -167,10 +167,11 @@ class ReusePoint:
         """Return one plugin's normalized scores of the feasible ``nodes``; None if it fails or leaves 0..100."""
         plugin = next(p for p, _ in self._scorers if p.name == name)
         try:
-            normalized = self._calls.guard.call(name, NORMALIZE, plugin.normalize, state, pod, nodes, scores)
+            answer = self._calls.guard.call(name, NORMALIZE, plugin.normalize, state, pod, nodes, scores)
         except PluginFault:
             return None
-        return normalized if are_in_range(normalized) else None
+        normalized = as_int_column(answer, len(nodes))
+        return normalized if normalized is not None and are_in_range(normalized) else None
 
     def _taking_part(self, state: CycleState) -> list[ScorePlugin]:
         return [p for p, _ in self._scorers if p.name not in state.skip_score_plugins]

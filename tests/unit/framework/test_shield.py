@@ -301,3 +301,57 @@ def test_podiums_own_plugins_have_no_shield():
         plugins = cluster.core.profiles["default-scheduler"].plugins
         shielded = {name for name, plugin in plugins.items() if type(plugin).__name__.startswith("Shielded")}
         assert shielded == {"Odd"}
+
+
+@pytest.mark.parametrize("reads_pods", [True, False])
+def test_signature_that_cannot_be_looked_up_is_a_bad_answer(reads_pods):
+    """A list or a dict: the pod is decided without what is kept, and the plugin is told what is wrong."""
+
+    def labels_of(self, pod):
+        return pod.metadata.labels
+
+    plugin = odd(FilterPlugin, node_signature=labels_of, reads_pods=reads_pods)
+    with cluster_with(plugin, policy=FAIL_POD, quarantine_after=3) as cluster:
+        assert [cluster.schedule(pod(f"p{i}").obj()) != "" for i in range(2)] == [True] * 2
+        cluster.schedule(pod("p2").obj())
+        assert "returned dict where a hashable value" in quarantined(cluster)[0]
+
+
+def test_normalized_scores_may_be_narrow_integers():
+    """As in every other way to a decision, also where a ranking is kept."""
+
+    def narrow(self, state, pod, nodes, scores):
+        return scores.astype(np.int32)
+
+    plugin = odd(ScorePlugin, normalize=narrow, node_signature=lambda self, pod: ())
+    with cluster_with(plugin, policy=FAIL_POD) as cluster:
+        assert [cluster.schedule(pod(f"p{i}").obj()) != "" for i in range(4)] == [True] * 4
+        assert cluster.core.engine.class_cache.hits > 0
+
+
+class Fickle(Neutral, PreFilterPlugin, PreScorePlugin, ScorePlugin):
+    """Its first score after the third pod fails, and from then on its PreFilter rejects."""
+
+    name = "Odd"
+
+    def __init__(self, args, handle):
+        self.scored = 0
+
+    def pre_filter(self, state, pod, nodes):
+        return None, Status.unschedulable("no") if self.scored > 3 else None
+
+    def pre_score(self, state, pod, nodes):
+        return None
+
+    def score_all(self, state, pod, nodes):
+        self.scored += 1
+        if self.scored == 4:
+            raise RuntimeError("odd")
+        return np.zeros(len(nodes), np.int64)
+
+
+def test_trial_of_a_kept_ranking_leaves_nothing_behind():
+    """The ordinary way after it finds its own nodes, here none."""
+    with cluster_with(Fickle, policy=FAIL_POD) as cluster:
+        assert [cluster.schedule(pod(f"p{i}").obj()) != "" for i in range(4)] == [True, True, True, False]
+        assert cluster.core.engine.class_cache.hits == 1

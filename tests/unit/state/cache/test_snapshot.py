@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from scheduler.api import NodeFacts
 from scheduler.state.cache import snapshot as snapshot_module
 from scheduler.state.cache.cache import Cache
 from scheduler.state.cache.snapshot import Snapshot
@@ -318,3 +319,21 @@ def test_empty_view():
 
     assert 0 == len(view) == len(view.requested("cpu")) == len(view.names)
     assert view.row("a1") is None
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param([1.0], id="too few"),
+        pytest.param([1.0, 2.0, 3.0], id="too many"),
+        pytest.param([1.0, "x"], id="no number"),
+        pytest.param([1.0, 10**400], id="no float"),
+    ],
+)
+def test_facts_of_a_bad_definition_raise_each_time(facts):
+    """Not once, with the rest of a column after that."""
+    _, snapshot = cluster()
+    bad = NodeFacts(2, lambda node: facts if node.name == "b1" else (1.0, 2.0))
+    for _ in range(3):
+        with pytest.raises((ValueError, OverflowError)):
+            snapshot.facts(bad)
