@@ -107,7 +107,6 @@ class BindCall:
         return await self._read(attempt, pod)
 
     async def _send(self, attempt: BindAttempt, pod: Pod, node_name: str) -> Step:
-        sent_s = self._clock.now()
         if not self._may_write(WRITE_TIMEOUT_S):
             return Settled(BindOutcome.UNREACHABLE, LEASE_LOST)
         if not self._has_node(node_name):
@@ -117,7 +116,7 @@ class BindCall:
             await bind(self._transport, pod, node_name)
         except KubeError as failure:
             error = failure
-        return attempt.answered(error, sent_s=sent_s, now_s=self._clock.now())
+        return attempt.answered(error, now_s=self._clock.now())
 
     async def _read(self, attempt: BindAttempt, pod: Pod) -> Step:
         settled = self._seen_by_watch(attempt, pod)

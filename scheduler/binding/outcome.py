@@ -144,22 +144,21 @@ class BindAttempt:
         """Tell whether the pod may be bound without our knowing."""
         return self.state is BindState.UNKNOWN
 
-    def answered(self, error: KubeError | None, *, sent_s: float, now_s: float) -> Step:
+    def answered(self, error: KubeError | None, *, now_s: float) -> Step:
         """Take what became of a request: None for success, else the error.
 
         Args:
             error: what the bind call raised.
-            sent_s: when it was called.
-            now_s: now.
+            now_s: now; the request may have been handed to the socket as late as this, as the call waits for its turn.
         """
         if error is None:
             return self._settle(BindOutcome.BOUND)
         self._why = str(error)
         if isinstance(error, ApiError):
-            return self._refused(error, sent_s, now_s)
+            return self._refused(error, now_s)
         if isinstance(error, TransportError) and not error.sent:
             return self._send_again(0.0, now_s)
-        return self._become_unknown(sent_s)
+        return self._become_unknown(now_s)
 
     def read_back(self, reading: Assignment | KubeError | None, *, now_s: float) -> Step:
         """Take what a read of the pod gave: its assignment, None if it does not exist, or why it cannot be read."""
@@ -182,7 +181,7 @@ class BindAttempt:
             return self._settle(BindOutcome.BOUND, self._why)
         return self._settle(BindOutcome.LOST, f"the pod is bound to {assignment.node_name}")
 
-    def _refused(self, error: ApiError, sent_s: float, now_s: float) -> Step:
+    def _refused(self, error: ApiError, now_s: float) -> Step:
         status = error.status
         if status == 409:
             self.state = BindState.CONFLICTED
@@ -192,7 +191,7 @@ class BindAttempt:
         if status in {401, 429} or (status == 503 and error.retry_after_s is not None):
             return self._send_again(error.retry_after_s or 0.0, now_s)
         if status >= 500 or status == 408:
-            return self._become_unknown(sent_s)
+            return self._become_unknown(now_s)
         return self._settle(BindOutcome.REFUSED, self._why)
 
     def _send_again(self, after_s: float, now_s: float) -> Step:
@@ -201,9 +200,9 @@ class BindAttempt:
             return self._settle(BindOutcome.UNREACHABLE, self._why)
         return Send(after_s)
 
-    def _become_unknown(self, sent_s: float) -> Step:
+    def _become_unknown(self, now_s: float) -> Step:
         self.state = BindState.UNKNOWN
-        self._trusted_from_s = sent_s + self._server_timeout_s
+        self._trusted_from_s = now_s + self._server_timeout_s
         self._delay_s = _FIRST_DELAY_S
         return Read(self._next_delay_s(_MAX_READ_DELAY_S))
 

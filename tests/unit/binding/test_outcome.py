@@ -42,7 +42,7 @@ def attempt():
 
 def after(error, now_s=START_S):
     machine = attempt()
-    return machine, machine.answered(error, sent_s=now_s, now_s=now_s)
+    return machine, machine.answered(error, now_s=now_s)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_answers_that_allow_another_request(error, at_least_s):
 def test_requests_are_sent_again_only_inside_the_deadline():
     """However the server refuses, the last request starts before the deadline."""
     machine, now_s = attempt(), START_S
-    while isinstance(step := machine.answered(NOT_SENT, sent_s=now_s, now_s=now_s), Send):
+    while isinstance(step := machine.answered(NOT_SENT, now_s=now_s), Send):
         now_s += step.after_s
         assert now_s < START_S + BIND_DEADLINE_S
     assert step.outcome is BindOutcome.UNREACHABLE
@@ -191,10 +191,14 @@ ERRORS = st.sampled_from(
 @given(
     answers=st.lists(st.tuples(ERRORS, st.booleans()), min_size=1, max_size=8),
     reads_fail=st.lists(st.booleans(), max_size=5),
+    turn_s=st.floats(0.0, WRITE_TIMEOUT_S - 0.01),
     commit_delay_s=st.floats(0.0, WRITE_TIMEOUT_S),
 )
-def test_nothing_is_undone_that_is_bound(answers, reads_fail, commit_delay_s):
-    """A server that may commit any unanswered request as late as its time limit: the verdict is the truth."""
+def test_nothing_is_undone_that_is_bound(answers, reads_fail, turn_s, commit_delay_s):
+    """A server that may commit any unanswered request as late as its time limit: the verdict is the truth.
+
+    That limit begins when the request comes, which may have waited for its turn on our side.
+    """
     machine, now_s, commits_s = attempt(), START_S, []
     answers, reads_fail = list(answers), list(reads_fail)
     step = Send(0.0)
@@ -209,6 +213,7 @@ def test_nothing_is_undone_that_is_bound(answers, reads_fail, commit_delay_s):
         error, takes_effect = answers.pop() if answers else (None, True)
         is_unknown = error is not None and (error is CUT or getattr(error, "status", 0) == 500)
         if error is None or (is_unknown and takes_effect):
-            commits_s.append(now_s + (0.0 if error is None else commit_delay_s))
-        step = machine.answered(error, sent_s=now_s, now_s=now_s + 0.01)
+            commits_s.append(now_s + turn_s + (0.0 if error is None else commit_delay_s))
+        now_s += turn_s + 0.01
+        step = machine.answered(error, now_s=now_s)
     assert (step.outcome is BindOutcome.BOUND) == bool(commits_s)
