@@ -97,14 +97,14 @@ class HttpTransport:
         content_type: str = JSON,
         timeout_s: float,
     ) -> Response:
+        deadline_s = self._monotonic() + timeout_s
         waited_s = 0.0 if self._limiter is None else await self._wait_for_turn(timeout_s)
-        timeout_s -= waited_s
         started_s, code, received_bytes = self._monotonic(), _NO_CODE, None
         try:
             token = self._credentials.token()
-            response = await self._send(method, path, body, content_type, timeout_s)
-            if response.status == 401 and await self._has_new_identity(token):
-                response = await self._send(method, path, body, content_type, timeout_s)
+            response = await self._send(method, path, body, content_type, deadline_s)
+            if response.status == 401 and await self._has_new_identity(token, deadline_s):
+                response = await self._send(method, path, body, content_type, deadline_s)
             code, received_bytes = str(response.status), len(response.body)
         finally:
             if self._observe is not None:
@@ -124,10 +124,10 @@ class HttpTransport:
         waited_s = await self._wait_for_turn(connect_timeout_s)
         token = self._credentials.token()
         status, body = await self._open(path, connect_timeout_s, waited_s)
-        if status == 401 and await self._has_new_identity(token):
-            body.close()
-            status, body = await self._open(path, connect_timeout_s)
         try:
+            if status == 401 and await self._has_new_identity(token, self._monotonic() + connect_timeout_s):
+                body.close()
+                status, body = await self._open(path, connect_timeout_s)
             if status != 200:
                 raise await _stream_refusal(body)
             yield _Chunks(body)
@@ -148,15 +148,14 @@ class HttpTransport:
 
     # --- one request -------------------------------------------------------------------------------------------------
 
-    async def _send(self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float) -> Response:
+    async def _send(self, method: str, path: str, body: bytes | None, content_type: str, deadline_s: float) -> Response:
         data = self._request(method, path, body, content_type)
         pool = self._current_pool()
-        deadline_s = self._monotonic() + timeout_s
         connection = pool.take_idle()
         if connection is None:
-            connection = await self._connected(pool, timeout_s)
-            timeout_s = deadline_s - self._monotonic()
-        timer = asyncio.get_running_loop().call_later(max(timeout_s, 0.0), connection.give_up, "no answer in time")
+            connection = await self._connected(pool, deadline_s - self._monotonic())
+        left_s = max(deadline_s - self._monotonic(), 0.0)
+        timer = asyncio.get_running_loop().call_later(left_s, connection.give_up, "no answer in time")
         try:
             return await connection.request(data)
         except ConnectionBrokenError as error:
@@ -189,11 +188,16 @@ class HttpTransport:
             self._token = token
         return request_bytes(method, self._base_path + path, self._fields, body, content_type)
 
-    async def _has_new_identity(self, used_token: str | None) -> bool:
-        """Renew the identity, unless another request has done so already, and tell whether it changed."""
+    async def _has_new_identity(self, used_token: str | None, deadline_s: float) -> bool:
+        """Renew the identity, unless another request has done so already, and tell whether there is one in time."""
         if self._credentials.token() == used_token:
-            await self._credentials.renew()
-        return self._credentials.token() != used_token or self._credentials.tls() is not self._tls
+            try:
+                async with asyncio.timeout(deadline_s - self._monotonic()):
+                    await self._credentials.renew()
+            except TimeoutError:
+                return False  # a program that gives out tokens may take its time
+        has_changed = self._credentials.token() != used_token or self._credentials.tls() is not self._tls
+        return has_changed and self._monotonic() < deadline_s
 
     # --- one stream --------------------------------------------------------------------------------------------------
 

@@ -153,7 +153,7 @@ class Reflector:
         """
         self._relist_ticket += 1
         self._relist_requested = True
-        if self._silence is not None:
+        if self._silence is not None and not self._silence.expired():
             self._silence.reschedule(0.0)
         return self._relist_ticket
 

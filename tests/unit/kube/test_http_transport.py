@@ -189,6 +189,82 @@ def test_unauthorized_without_a_new_token_is_the_answer(run):
     assert len(calls) == 1
 
 
+def test_second_try_after_unauthorized_has_what_is_left_of_the_time(run):
+    """A lease stands behind the limit, so both tries together end with it."""
+    now_s = [0.0]
+
+    async def handler(request):
+        if request.headers["Authorization"] == "Bearer new":
+            await asyncio.sleep(TIMEOUT_S)
+        now_s[0] += 999.9
+        return web.Response(status=401)
+
+    async def go():
+        async with (
+            serving(handler) as port,
+            connected_to(f"http://127.0.0.1:{port}", "old", "new", monotonic=lambda: now_s[0]) as transport,
+            asyncio.timeout(TIMEOUT_S),
+        ):
+            with pytest.raises(TransportError, match="no answer in time"):
+                await transport.request("GET", "/", timeout_s=1000.0)
+
+    run(go())
+
+
+@pytest.mark.parametrize("is_late", [pytest.param(True, id="too late"), pytest.param(False, id="never")])
+def test_identity_that_is_not_renewed_in_time_is_not_waited_for(run, is_late):
+    """The 401 is the answer."""
+    now_s, tokens = [0.0], []
+
+    async def handler(request):
+        tokens.append(request.headers["Authorization"])
+        return web.Response(status=401)
+
+    async def go():
+        async with (
+            serving(handler) as port,
+            connected_to(f"http://127.0.0.1:{port}", "old", "new", monotonic=lambda: now_s[0]) as transport,
+            asyncio.timeout(TIMEOUT_S),
+        ):
+            renew = transport._credentials.renew
+
+            async def renew_slowly():
+                now_s[0] += 1.0
+                await (renew() if is_late else asyncio.Event().wait())
+
+            transport._credentials.renew = renew_slowly
+            return (await transport.request("GET", "/", timeout_s=0.5)).status
+
+    assert run(go()) == 401
+    assert tokens == ["Bearer old"]
+
+
+def test_stream_whose_identity_cannot_be_renewed_leaves_no_connection(run):
+    """The answer that was refused is closed, whatever becomes of the renewal."""
+
+    async def go():
+        gone = asyncio.Event()
+
+        async def talk(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+            await reader.read()
+            gone.set()
+
+        async def fail():
+            raise CredentialsError("the program failed")
+
+        async with raw_server(talk) as base, connected_to(base, "old") as transport:
+            transport._credentials.renew = fail
+            with pytest.raises(CredentialsError):
+                async with transport.stream("/watch", connect_timeout_s=TIMEOUT_S):
+                    pytest.fail("there is no stream")
+            async with asyncio.timeout(TIMEOUT_S):
+                await gone.wait()
+
+    run(go())
+
+
 def test_stream_hands_out_chunks_as_they_come(run):
     """A small chunk arrives while the stream stays open, and leaving closes the connection."""
 

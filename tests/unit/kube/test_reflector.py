@@ -442,6 +442,27 @@ def test_relist_on_request_interrupts_a_quiet_stream():
     assert (run.stats.relists, run.stats.stale_deletions, run.stats.streams_silent) == (1, 1, 0)
 
 
+def test_relist_may_be_asked_for_while_the_stream_is_being_ended():
+    """Two who find the same thing out at the same time."""
+
+    async def ask_twice(run):
+        await asyncio.sleep(0.001)
+        run.reflector.request_relist()
+        await asyncio.sleep(0)
+        assert run.reflector.request_relist() == 2
+
+    asked = []
+
+    def ask(run):
+        if len(run.server.calls) == 2:
+            asked.append(asyncio.get_running_loop().create_task(ask_twice(run)))
+
+    run = Run(listing(10, node("a", 3)), Stream(hangs=True), listing(12), Stream(), on_call=ask, idle_limit_s=5.0)
+    assert run.told == ["+a@3", "synced", "-a@3?"]
+    assert asked[0].exception() is None
+    assert (run.stats.relists, run.stats.streams_silent) == (1, 0)
+
+
 def test_list_under_way_does_not_serve_a_request_for_a_fresh_one():
     """A new leader must see what the old one did until a moment ago, which a list that began before may lack."""
     served = []
