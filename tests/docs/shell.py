@@ -34,11 +34,11 @@ class Shell:
 
     Args:
         directory: where; a checkout.
-        scratch: for the tools' wrappers.
-        kubeconfig: of the reader's cluster; None: there is none.
+        scratch: for the tools' wrappers, and for what the tools remember.
+        kubeconfig: of the reader's cluster.
     """
 
-    def __init__(self, directory: Path, scratch: Path, kubeconfig: Path | None = None) -> None:
+    def __init__(self, directory: Path, scratch: Path, kubeconfig: Path) -> None:
         self._directory = directory
         self._scratch = scratch
         self.port_file = scratch / "port"
@@ -53,10 +53,15 @@ class Shell:
         )
         wrapper.chmod(0o755)
         path = [str(tools), str(renderers_dir()), str(Path(sys.executable).parent), os.environ["PATH"]]
-        self._environment = {**os.environ, "PATH": os.pathsep.join(path), "HOME": str(scratch)}
-        self._environment.pop("KUBECONFIG", None)
-        if kubeconfig is not None:
-            self._environment["KUBECONFIG"] = str(kubeconfig)
+        # pip keeps the machine's own settings and cache; Helm and kubectl know this cluster alone.
+        self._environment = {
+            **os.environ,
+            "PATH": os.pathsep.join(path),
+            "KUBECONFIG": str(kubeconfig),
+            "KUBECACHEDIR": str(scratch / "kubectl"),
+            "KUBERC": "off",
+            **{f"HELM_{kind}_HOME": str(scratch / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")},
+        }
 
     def run(self, block: str, timeout_s: float = 240.0) -> str:
         """Run a block; returns what it printed. The test fails if any command of it does."""
