@@ -36,9 +36,14 @@ RUN sha256sum -- *.whl | sed -E 's|^([0-9a-f]+)  (.*)|/dist/\2 --hash=sha256:\1|
  && /build/.venv/bin/python3 -m compileall -q /app/.venv/lib
 
 FROM ${RUN_BASE}
+# A release says which one it is: --build-arg VERSION=… --build-arg REVISION="$(git rev-parse HEAD)"
+ARG VERSION=dev
+ARG REVISION=unknown
 LABEL org.opencontainers.image.title="podium" \
       org.opencontainers.image.description="A Kubernetes scheduler written in Python" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
 ENV MALLOC_ARENA_MAX=2
 COPY --from=build /app/.venv /app/.venv
 USER 65532:65532

@@ -68,7 +68,7 @@ def test_the_last_stage_only_copies() -> None:
     """Nothing runs in it, since its base has no shell; it names its user by number and starts Python isolated."""
     last = stages(DOCKERFILE.read_text())[-1]
     assert {i.name for i in last.instructions} == {
-        "LABEL", "ENV", "COPY", "USER", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT", "CMD",
+        "ARG", "LABEL", "ENV", "COPY", "USER", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT", "CMD",
     }  # fmt: skip
     assert last.one("USER") == "65532:65532"
     assert last.one("STOPSIGNAL") == "SIGTERM"
