@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
 
 
 def python_blocks() -> list[str]:
@@ -16,3 +17,14 @@ def test_the_rule_and_its_trial_run():
     assert len(python_blocks()) == 2
     for block in python_blocks():
         exec(compile(block, str(README), "exec"), namespace)
+
+
+def test_the_conformance_figures_are_those_of_the_last_run():
+    """`fresh.py --update-docs random` writes them into docs/conformance.md; the README repeats them."""
+    page = (ROOT / "docs" / "conformance.md").read_text()
+    report = page.partition("<!-- fresh.py --update-docs random -->")[2].partition("<!-- end of random -->")[0]
+    (run,) = re.findall(r"([\d,]+) cases with ([\d,]+) pods: \*\*([\d,]+) differ\*\*", report)
+    (excluded,) = re.findall(r"\*\*all cases\*\* .* ([\d,]+) \|$", report, re.MULTILINE)
+    text = " ".join(README.read_text().split())
+    said = r"([\d,]+) fresh random cases with ([\d,]+) pods .* ([\d,]+) differ in .* exclude ([\d,]+) of them"
+    assert re.findall(said, text) == [(*run, excluded)]
