@@ -112,10 +112,10 @@ def tell_unserved(engine: Scheduler, pod: Pod) -> None:
 
 
 def cut_note(message: str) -> str:
-    """Return the message, cut to the 1,024 bytes that an event's note may have."""
-    raw = message.encode()
+    """Return the message, cut to the 1,024 bytes that an event's note may have; what is no Unicode becomes ``?``."""
+    raw = message.encode(errors="replace")
     if len(raw) <= MAX_NOTE_BYTES:
-        return message
+        return raw.decode()
     # differs: upstream cuts between bytes; a character cut in two would make the note invalid UTF-8.
     return raw[: MAX_NOTE_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
 
@@ -156,16 +156,17 @@ def _newest(engine: Scheduler, pod: Pod) -> Pod | None:
 def _tell_status(engine: Scheduler, pod: Pod, status: Status, nominate: str | None) -> None:
     """Ask for the PodScheduled condition and the nomination to be written, unless the pod says both already."""
     reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_ERROR
+    message = status.message.encode(errors="replace").decode()  # a plugin's text may be no Unicode
     condition: Condition | None = Condition(
         type=POD_SCHEDULED,
         status="False",
         reason=reason,
-        message=status.message,
+        message=message,
         observed_generation=pod.metadata.generation,
     )
     for known in pod.status.conditions:
         if known.type == POD_SCHEDULED and known.status == "False" and known.reason == reason:
-            condition = None if known.message == status.message else condition
+            condition = None if known.message == message else condition
     if nominate == pod.status.nominated_node_name:
         nominate = None
     if condition is not None or nominate is not None:

@@ -176,12 +176,13 @@ def event_name(regarding_name: str, time_ns: int) -> str:
 
 
 def cut_note(note: str) -> str:
-    """Return the note with at most 1,024 bytes of UTF-8, cut between characters (1,020 and " ...")."""
-    if len(note) * 4 <= MAX_NOTE_BYTES:
-        return note
+    """Return the note with at most 1,024 bytes of UTF-8, cut between characters (1,020 and " ...").
+
+    What is no Unicode (lone surrogates in a plugin's text) becomes ``?``.
+    """
     encoded = note.encode("utf-8", "replace")
     if len(encoded) <= MAX_NOTE_BYTES:
-        return note
+        return encoded.decode()
     return encoded[: MAX_NOTE_BYTES - len(_ELLIPSIS)].decode("utf-8", "ignore") + _ELLIPSIS
 
 

@@ -38,6 +38,13 @@ def test_errors_back_off(world):
     )
 
 
+def test_message_that_is_no_unicode_is_told_as_far_as_it_goes(world):
+    """A plugin may hand on the name of a file."""
+    made = world()
+    event, patch = fail(made, popped(made), Status.unschedulable("file \udcff"))
+    assert event.note == patch.condition.message == "file ?"
+
+
 def test_rejections_wait_for_their_plugins_events(world):
     """Unschedulable and pending plugins are handed to the queue."""
     made = world()
