@@ -186,4 +186,7 @@ class Handle(Protocol):
         """Record a Kubernetes event about the pod; ``kind`` is Normal or Warning."""
 
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
-        """Run ``callback`` on the scheduling thread; the only method that any thread may call."""
+        """Run ``callback`` on the scheduling thread; the only method that any thread may call.
+
+        What it raises is logged and counted as a fault.
+        """

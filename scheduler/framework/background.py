@@ -73,12 +73,13 @@ class Refreshes:
             cancel()
         self._cancels.clear()
 
-    def _begin(self, function: Callable[[], None], every_s: float) -> None:
-        self._cancels.append(self._background(self._plugin, lambda: self._call(function), every_s))
-
-    def _call(self, function: Callable[[], None]) -> None:
+    def call(self, function: Callable[[], None]) -> None:
+        """Call a function of the plugin that nobody waits for; what it raises is counted and logged."""
         try:
             function()
         except Exception as error:  # noqa: BLE001  third-party code: it must not end the thread that it runs on
             self._metrics.plugin_fault(self._plugin, BACKGROUND, FAULT_EXCEPTION)
             _log.error("plugin raised in the background", plugin=self._plugin, err=repr(error), exc_info=error)
+
+    def _begin(self, function: Callable[[], None], every_s: float) -> None:
+        self._cancels.append(self._background(self._plugin, lambda: self.call(function), every_s))

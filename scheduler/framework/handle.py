@@ -240,4 +240,4 @@ class ProfileHandle:
 
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
         """Run ``callback`` on the scheduling thread; any thread may call this."""
-        self._services.call_soon_threadsafe(callback)
+        self._services.call_soon_threadsafe(lambda: self._refreshes.call(callback))

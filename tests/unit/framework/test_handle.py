@@ -52,6 +52,14 @@ def test_handle(services, clock):
     assert calls == [EmitEvent(WEB, "batch", "Normal", "R", "A", "N"), "soon"]
 
 
+def test_callback_that_raises_does_not_end_the_scheduling_thread(services, metrics):
+    """It is run between two decisions, where nobody else would catch it."""
+    engine, _ = services
+    engine.metrics = metrics
+    ProfileHandle("batch", engine, "Carbon").call_soon_threadsafe(lambda: {}["missing"])
+    assert metrics.faults == [("Carbon", "Background", "exception")]
+
+
 def test_waiting_pods(services):
     """A plugin finds the pods on hold."""
     engine, _ = services
