@@ -236,6 +236,10 @@ class ProfileHandle:
 
     def emit_event(self, regarding: Pod, *, kind: str, reason: str, action: str, note: str) -> None:
         """Record a Kubernetes event about the pod, in the name of the profile."""
+        texts: tuple[object, ...] = (kind, reason, action, note)
+        for text in texts:
+            if not isinstance(text, str):  # found out here, it is this plugin's fault alone
+                raise TypeError(f"kind, reason, action and note of an event are str, not {type(text).__name__}")
         self._services.emit(EmitEvent(regarding, self._profile_name, kind, reason, action, note))
 
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:

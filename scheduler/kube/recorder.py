@@ -311,6 +311,8 @@ class EventRecorder:
                 self._give_up(post, "rejected", error)
         except KubeError as error:
             self._try_later(post, error)
+        except (TypeError, ValueError) as error:  # cannot be encoded; it must not cost the events beside it
+            self._give_up(post, "rejected", error)
         else:
             post.tries = 0
 
@@ -351,7 +353,7 @@ class EventRecorder:
         due_ns = self._now_ns() + int(self._retry_s() * 1e9)
         heapq.heappush(self._retries, (due_ns, next(self._ticket), post))
 
-    def _give_up(self, post: Post, reason: str, error: KubeError) -> None:
+    def _give_up(self, post: Post, reason: str, error: Exception) -> None:
         self._metrics.event_dropped(reason)
         if isinstance(error, _NotLeadingError):
             return

@@ -52,6 +52,16 @@ def test_handle(services, clock):
     assert calls == [EmitEvent(WEB, "batch", "Normal", "R", "A", "N"), "soon"]
 
 
+@pytest.mark.parametrize("field", ["kind", "reason", "action", "note"])
+def test_event_whose_text_is_none_is_refused_at_once(services, field):
+    """It is the plugin's own call that fails, not the writing of everybody's events."""
+    engine, calls = services
+    texts = {"kind": "Normal", "reason": "R", "action": "A", "note": "N", field: RuntimeError("odd")}
+    with pytest.raises(TypeError, match="not RuntimeError"):
+        ProfileHandle("batch", engine).emit_event(WEB, **texts)
+    assert calls == []
+
+
 def test_callback_that_raises_does_not_end_the_scheduling_thread(services, metrics):
     """It is run between two decisions, where nobody else would catch it."""
     engine, _ = services

@@ -168,6 +168,17 @@ def test_patch_of_a_vanished_event_creates_it_anew():
     play(script)
 
 
+def test_event_that_cannot_be_encoded_costs_no_other():
+    async def script(bench):
+        bench.emit(reason="file \udcff")
+        bench.emit(reason="Scheduled")
+        await bench.settle()
+        assert [event["reason"] for event in bench.server.events.values()] == ["Scheduled"]
+        assert bench.counts.dropped == ["rejected"]
+
+    play(script)
+
+
 def test_full_queue_drops_and_counts_at_once():
     bench = Bench(Server(), capacity=2)
     for _ in range(5):
