@@ -154,7 +154,10 @@ class HttpTransport:
         connection = pool.take_idle()
         if connection is None:
             connection = await self._connected(pool, deadline_s - self._monotonic())
-        left_s = max(deadline_s - self._monotonic(), 0.0)
+        left_s = deadline_s - self._monotonic()
+        if left_s <= 0.0:  # the connection came in the last moment
+            pool.put_back(connection)
+            raise TransportError(f"{self._host}: no connection in time", sent=False)
         timer = asyncio.get_running_loop().call_later(left_s, connection.give_up, "no answer in time")
         try:
             return await connection.request(data)

@@ -159,6 +159,36 @@ def test_full_pool_was_not_sent(run):
     assert run(go()) == (False, True)
 
 
+def test_connection_that_comes_too_late_is_kept_for_the_next_request(run):
+    """A request whose time is over is not handed to it, or nobody could tell what became of it."""
+    asked, now_s = [], [0.0]
+
+    async def handler(request):
+        asked.append(request.path)
+        return web.Response()
+
+    async def go():
+        async with (
+            serving(handler) as port,
+            connected_to(f"http://127.0.0.1:{port}", monotonic=lambda: now_s[0]) as transport,
+        ):
+            take = transport._pool.take
+
+            async def take_long():
+                connection = await take()
+                now_s[0] += TIMEOUT_S
+                return connection
+
+            transport._pool.take = take_long
+            with pytest.raises(TransportError, match="no connection in time") as late:
+                await transport.request("POST", "/late", timeout_s=TIMEOUT_S)
+            await transport.request("POST", "/next", timeout_s=TIMEOUT_S)
+            return late.value.sent
+
+    assert run(go()) is False
+    assert asked == ["/next"]
+
+
 def test_unauthorized_is_answered_with_a_new_token_once(run):
     """All requests that met the old token share one renewal."""
 
