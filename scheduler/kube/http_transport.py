@@ -61,7 +61,7 @@ class HttpTransport:
         monotonic: measures durations.
 
     Raises:
-        CredentialsError: the TLS material cannot be used.
+        CredentialsError: the server's address or the TLS material cannot be used.
     """
 
     def __init__(
@@ -81,6 +81,9 @@ class HttpTransport:
         self._monotonic = monotonic
         url = urlsplit(credentials.server)
         self._host, self._base_path = url.netloc.rpartition("@")[2], url.path.rstrip("/")
+        address = self._host + self._base_path
+        if not is_request_target(address):
+            raise CredentialsError(f"the server's address cannot be used: {cut(ascii(address))} is not plain ASCII")
         self._common = f"Host: {self._host}\r\nUser-Agent: {user_agent}\r\nAccept: {JSON}\r\n"
         self._fields = self._common
         self._token: str | None = None

@@ -307,9 +307,19 @@ def test_request_goes_to_the_server_and_below_its_path(server, line, host):
     assert "secret" not in sent
 
 
-def test_address_with_a_port_that_is_none_is_refused():
-    with pytest.raises(CredentialsError, match="address cannot be used"):
-        HttpTransport(Identity("https://127.0.0.1:123456"))
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param("https://127.0.0.1:123456", id="a port that is none"),
+        pytest.param("https://user:secret@exämple.test", id="a name that is not in ASCII"),
+        pytest.param("https://example.test/pa th", id="a path that would end the request line"),
+    ],
+)
+def test_address_that_cannot_be_asked_is_refused(server):
+    """When the client is made, not by each request in its own way."""
+    with pytest.raises(CredentialsError, match="address cannot be used") as refused:
+        HttpTransport(Identity(server))
+    assert "secret" not in str(refused.value)
 
 
 class TestHandshake:
