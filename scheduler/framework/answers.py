@@ -34,6 +34,7 @@ from scheduler.api import (
     Status,
     Verdicts,
 )
+from scheduler.framework.columns import are_verdicts
 from scheduler.framework.guard import bad_status
 from scheduler.framework.points import (
     ADD_POD,
@@ -103,10 +104,7 @@ def _permit(answer: object, *_: object) -> str | None:
 
 
 def _verdicts(answer: object, _state: CycleState, _pod: Pod, nodes: NodesView) -> str | None:
-    ok: object = answer.ok if isinstance(answer, Verdicts) else None
-    if isinstance(ok, np.ndarray) and ok.dtype == np.bool_ and ok.shape == (len(nodes),):
-        return None
-    return f"Verdicts with one bool for each of {len(nodes)} nodes"
+    return None if are_verdicts(answer, len(nodes)) else f"Verdicts with one bool for each of {len(nodes)} nodes"
 
 
 def _all_pass(_state: CycleState, _pod: Pod, nodes: NodesView) -> Verdicts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 
-from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn
+from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn, Verdicts
 
-__all__ = ["are_in_range", "as_bool_column", "as_int_column"]
+__all__ = ["are_in_range", "are_verdicts", "as_bool_column", "as_int_column"]
 
 _BOOL = np.dtype(np.bool_)  # there is one object of each plain dtype
 _INT64 = np.dtype(np.int64)
@@ -18,6 +20,13 @@ def as_bool_column(answer: object, size: int) -> BoolColumn | None:
     if not isinstance(answer, np.ndarray) or answer.dtype is not _BOOL or answer.shape != (size,):
         return None
     return answer
+
+
+def are_verdicts(answer: object, size: int) -> TypeGuard[Verdicts]:
+    """Say whether a plugin's answer are Verdicts whose columns have one bool for each of ``size`` nodes."""
+    if not isinstance(answer, Verdicts) or as_bool_column(answer.ok, size) is None:
+        return False
+    return answer.errors is None or as_bool_column(answer.errors, size) is not None
 
 
 def as_int_column(answer: object, size: int) -> IntColumn | None:

@@ -23,9 +23,8 @@ from scheduler.api import (
     PreScorePlugin,
     ScorePlugin,
     Status,
-    Verdicts,
 )
-from scheduler.framework.columns import are_in_range, as_bool_column, as_int_column
+from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column
 
 __all__ = ["Coupled", "Filtered", "Weighted"]
 
@@ -101,12 +100,9 @@ class Coupled:
             if filter_.name in skipped:
                 continue
             verdicts: Any = filter_.filter_all(state, pod, nodes)
-            if not isinstance(verdicts, Verdicts) or verdicts.errors is not None:
+            if not are_verdicts(verdicts, len(nodes)) or verdicts.errors is not None:
                 return None
-            column = as_bool_column(verdicts.ok, len(nodes))
-            if column is None:
-                return None
-            ok = column if ok is None else ok & column
+            ok = verdicts.ok if ok is None else ok & verdicts.ok
         return Filtered(ok)
 
     def score(self, state: CycleState, pod: Pod, feasible: NodesView) -> list[Weighted] | None:

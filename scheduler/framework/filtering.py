@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scheduler.api import BoolColumn, CycleState, FilterPlugin, NodesView, NodeView, Pod, Spare, Status, Verdicts
 from scheduler.framework.calls import Calls, failed
-from scheduler.framework.columns import as_bool_column
+from scheduler.framework.columns import are_verdicts
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.nominations import Nominations, editable_copy, yielding_to
 from scheduler.framework.points import FILTER
@@ -92,8 +92,11 @@ class FilterOutcome:
         self, plugin: str, verdicts: Verdicts, rows: NDArray[np.intp]
     ) -> list[tuple[Status, NDArray[np.intp]]] | Status:
         guard = self._calls.guard
-        answer = guard.call(plugin, FILTER, lambda: [(s, np.asarray(r, np.intp)) for s, r in verdicts.explain(rows)])
-        if sum(len(some) for _, some in answer) != len(rows):
+        answer = guard.call(
+            plugin, FILTER, lambda: [(s, np.asarray(r, np.intp).ravel()) for s, r in verdicts.explain(rows)]
+        )
+        explained = np.concatenate([some for _, some in answer]) if answer else rows[:0]
+        if not np.array_equal(np.sort(explained), rows):
             raise guard.bad_answer(plugin, FILTER, answer, "each failing row exactly once")
         groups = []
         for raw, some in answer:
@@ -197,7 +200,7 @@ class FilterPoint:
     def _ask_all(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, size: int) -> Verdicts:
         guard = self._calls.guard
         answer: object = guard.call(entry.name, FILTER, entry.plugin.filter_all, state, pod, nodes)
-        if not isinstance(answer, Verdicts) or as_bool_column(answer.ok, size) is None:
+        if not are_verdicts(answer, size):
             raise guard.bad_answer(entry.name, FILTER, answer, f"Verdicts with one bool for each of {size} nodes")
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(FILTER, entry.name, "Success", guard.last_s)

@@ -33,7 +33,7 @@ from scheduler.api import (
     Verdicts,
 )
 from scheduler.framework.calls import Calls
-from scheduler.framework.columns import are_in_range, as_bool_column, as_int_column
+from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER
 
@@ -210,9 +210,7 @@ class StandingPoint:
             if plugin not in covered or plugin.name in state.skip_filter_plugins:
                 continue
             answer: object = plugin.filter_all(state, pod, nodes)
-            if not isinstance(answer, Verdicts) or as_bool_column(answer.ok, len(nodes)) is None:
-                return None
-            if answer.errors is not None:
+            if not are_verdicts(answer, len(nodes)) or answer.errors is not None:
                 return None
             verdicts[plugin] = answer
         scores: dict[ScorePlugin, KeptScores] = {}

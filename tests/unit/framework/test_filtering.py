@@ -144,6 +144,11 @@ def test_unvisited_rows_give_no_reasons(framework_of, snapshot_of):
             'running "Odd" filter plugin: returned Verdicts where Verdicts with one bool for each of 2 nodes was expected',
             id="ints are no bools",
         ),
+        pytest.param(
+            Answers(Verdicts(np.ones(2, bool), lambda rows: [], errors=np.ones(3, bool))),
+            'running "Odd" filter plugin: returned Verdicts where Verdicts with one bool for each of 2 nodes was expected',
+            id="errors of the wrong length",
+        ),
     ],
 )
 def test_faults_end_the_attempt(framework_of, snapshot_of, plugin, text):
@@ -164,6 +169,11 @@ def raise_value_error(rows):
             lambda rows: [(NO, rows[:1])],
             'running "Odd" filter plugin: returned list where each failing row exactly once was expected',
             id="rows are missing",
+        ),
+        pytest.param(
+            lambda rows: [(NO, rows + 7)],
+            'running "Odd" filter plugin: returned list where each failing row exactly once was expected',
+            id="rows that did not fail",
         ),
         pytest.param(
             lambda rows: [(None, rows)],

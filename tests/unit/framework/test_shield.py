@@ -85,6 +85,11 @@ AT_POINTS = [
     pytest.param(FilterPlugin, {"filter": answering(False)}, id="Filter answers a bool"),
     pytest.param(FilterPlugin, {"filter_all": raising}, id="whole-cluster Filter raises"),
     pytest.param(FilterPlugin, {"filter_all": answering(Verdicts(np.ones(2, np.bool_), None))}, id="too few verdicts"),
+    pytest.param(
+        FilterPlugin,
+        {"filter_all": answering(Verdicts(np.ones(3, np.bool_), None, errors=np.ones(2, np.bool_)))},
+        id="too few errors",
+    ),
     pytest.param(FilterPlugin, {"filter_all": answering([True] * 3)}, id="verdicts in a list"),
     pytest.param(PreScorePlugin, {"pre_score": raising}, id="PreScore raises"),
     pytest.param(PreScorePlugin, {"pre_score": answering(1)}, id="PreScore answers an int"),
