@@ -52,6 +52,7 @@ from scheduler.framework.points import (
     RESERVE,
     SCORE,
 )
+from scheduler.framework.prefilter import is_narrowing
 from scheduler.framework.shield import Question
 
 __all__ = ["EXPLANATION", "QUESTIONS", "SIGNATURE", "scoring"]
@@ -82,7 +83,10 @@ def _status(answer: object, *_: object) -> str | None:
 
 
 def _pre_filter(answer: object, *_: object) -> str | None:
-    return _pair(answer, PreFilterResult)
+    wrong = _pair(answer, PreFilterResult)
+    if wrong is None and isinstance(answer, tuple) and not is_narrowing(answer[0]):
+        return "a pair (PreFilterResult with a set of names, or None; Status or None)"
+    return wrong
 
 
 def _post_filter(answer: object, *_: object) -> str | None:

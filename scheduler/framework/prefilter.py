@@ -15,7 +15,7 @@ from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.points import ADD_POD, PRE_FILTER, REMOVE_POD
 from scheduler.framework.standing import Answers
 
-__all__ = ["PreFilterOutcome", "PreFilterPoint"]
+__all__ = ["PreFilterOutcome", "PreFilterPoint", "is_narrowing"]
 
 _WORDING = 'running PreFilter plugin "%s"'
 _EXTENSION_WORDINGS = {
@@ -102,8 +102,8 @@ class PreFilterPoint:
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise guard.bad_answer(name, PRE_FILTER, answer, "a pair (PreFilterResult or None, Status or None)")
         result, status = answer
-        if result is not None and not isinstance(result, PreFilterResult):
-            raise guard.bad_answer(name, PRE_FILTER, result, "a PreFilterResult or None")
+        if not is_narrowing(result):
+            raise guard.bad_answer(name, PRE_FILTER, result, "a PreFilterResult with a set of names, or None")
         if status is not None:
             status = guard.status(name, PRE_FILTER, status)
         if state.record_plugin_metrics:
@@ -146,6 +146,13 @@ class PreFilterPoint:
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(point, name, code_name(status), guard.last_s)
         return None if status is None else failed(_EXTENSION_WORDINGS[point] % name, name, status)
+
+
+def is_narrowing(result: object) -> bool:
+    """Say whether this can stand in a PreFilter plugin's answer; a list of names cannot be met with others' sets."""
+    if not isinstance(result, PreFilterResult):
+        return result is None
+    return isinstance(result.node_names, frozenset | set | None)
 
 
 def _narrow(outcome: PreFilterOutcome, plugin: str, names: frozenset[str]) -> PreFilterOutcome:

@@ -100,7 +100,7 @@ SKIP = (None, Status.skip())
             [({"a"}, None)],
             PreFilterOutcome(
                 Status.error(
-                    'running PreFilter plugin "P0": returned set where a PreFilterResult or None was expected'
+                    'running PreFilter plugin "P0": returned set where a PreFilterResult with a set of names, or None was expected'
                 ).by("P0")
             ),
             1,
