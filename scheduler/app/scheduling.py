@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import functools
 import gc
-import random
 import socket
 import threading
 import time
@@ -25,12 +24,12 @@ import uvloop
 from scheduler.api import Eviction, Pod, Status
 from scheduler.app.background import in_thread
 from scheduler.app.blocking import BlockingCalls
-from scheduler.app.clock import SystemClock
 from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
 from scheduler.app.dump import compare_cache, dump
 from scheduler.app.extenders import extender_call, originals_of, verbs_of
 from scheduler.app.kinds import REQUIRED
+from scheduler.app.outside import Outside
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.binder import Binder
 from scheduler.binding.evict_call import EvictCall
@@ -94,6 +93,8 @@ class SchedulingThread:
         metrics: Metrics,
         *,
         may_write: Callable[[float], bool],
+        outside: Outside | None = None,
+        connect: Callable[[], Transport] | None = None,
     ) -> None:
         """Build the core; nothing runs yet.
 
@@ -103,6 +104,8 @@ class SchedulingThread:
             registry: the plugins on offer.
             metrics: where to measure.
             may_write: the lease's gate; callable from any thread.
+            outside: time and chance; None: the machine's.
+            connect: makes the way to the API server; None: HTTP, as configured.
 
         Raises:
             ConfigError: a profile cannot be built.
@@ -111,12 +114,14 @@ class SchedulingThread:
         self._credentials = credentials
         self._metrics = metrics
         self._may_write = may_write
-        self._clock = SystemClock()
-        self._random = random.Random()  # noqa: S311  spreads ties and retries; nothing secret depends on it
+        self._outside = outside or Outside()
+        self._connect = connect or self._connect_by_http
+        self._clock = self._outside.clock
+        self._random = self._outside.random
         self._bind_limit = _bind_limit(completed)
         self._is_leading = False
-        self._is_stopping = False
-        self._is_ending = False
+        self._leading: asyncio.Task[None] | None = None
+        self._is_stopping = self._is_ending = False
         self.started = threading.Event()
         self._is_watch_allowed = False
         self._may_watch: asyncio.Event | None = None
@@ -140,7 +145,7 @@ class SchedulingThread:
             Surroundings(
                 clock=self._clock,
                 random=self._random,
-                perf_counter=time.perf_counter,
+                perf_counter=self._outside.perf_counter,
                 metrics=metrics,
                 bind=self._bind,
                 patch=self._patch,
@@ -175,7 +180,8 @@ class SchedulingThread:
 
     def lead(self, *, after_another: bool) -> None:
         """Allow decisions; after another leader only once a fresh list has shown what that one did."""
-        self._call(self._lead(after_another=after_another))
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._begin_leading, after_another)
 
     def stop_deciding(self) -> None:
         """Make no decision from now on."""
@@ -220,7 +226,7 @@ class SchedulingThread:
     def stuck_s(self) -> float:
         """Return for how long the present turn has been going on; 0 between turns."""
         driver = self._driver
-        return time.perf_counter() - driver.last_turn_s if driver is not None and driver.is_in_turn else 0.0
+        return self._outside.perf_counter() - driver.last_turn_s if driver is not None and driver.is_in_turn else 0.0
 
     def watch_lines(self) -> list[str]:
         """Return one line a watch about its state, for ``/readyz?verbose``."""
@@ -267,7 +273,7 @@ class SchedulingThread:
         gc.set_threshold(*_GC_THRESHOLDS)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._main())
+                runner.run(self.live())
         except BaseException as error:  # noqa: BLE001  supervisor: the service thread ends the process
             _log.error("scheduling thread broke", err=repr(error))
             self._ended.set_exception(error)
@@ -276,13 +282,14 @@ class SchedulingThread:
         finally:
             self.started.set()  # nobody may wait for what will not come
 
-    async def _main(self) -> None:
+    async def live(self) -> None:
+        """Do everything that the thread does, on the running loop: the thread's own, or a simulation's."""
         self._may_watch = asyncio.Event()
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         if self._is_watch_allowed:
             self._may_watch.set()
-        transport = self._make_transport()
+        transport = self._connect()
         try:
             await self._live(transport)
         finally:
@@ -305,7 +312,7 @@ class SchedulingThread:
             await self._driver.run()
             await self._recorder.drain(_EVENT_DRAIN_S)
         finally:
-            for task in helpers:
+            for task in (*helpers, *filter(None, [self._leading])):
                 task.cancel()
             if self._binder is not None:
                 await self._binder.abandon()
@@ -351,7 +358,7 @@ class SchedulingThread:
             remove=EvictCall(transport, clock=self._clock, may_write=self._may_write),
             cancel_binding=self._binder.cancel_preparation,
             metrics=metrics,
-            perf_counter=time.perf_counter,
+            perf_counter=self._outside.perf_counter,
             on_idle=self._wake_here,
         )
         self._recorder = EventRecorder(
@@ -369,11 +376,11 @@ class SchedulingThread:
             carry_out=self._carry_out,
             may_decide=self._may_decide,
             clock=self._clock,
-            perf_counter=time.perf_counter,
+            perf_counter=self._outside.perf_counter,
             wake=self._wake,
         )
 
-    def _make_transport(self) -> Transport:
+    def _connect_by_http(self) -> Transport:
         connection = self._completed.configuration.client_connection
         limiter = None
         if connection.qps is not None and connection.qps > 0:
@@ -412,8 +419,7 @@ class SchedulingThread:
     async def _freeze_when_synced(self) -> None:
         while not self.core.is_synced:  # noqa: ASYNC110  the barrier is a plain value of the core
             await asyncio.sleep(_RELIST_POLL_S)
-        gc.collect()
-        gc.freeze()
+        self._outside.after_sync()
         _log.info("synced", nodes=self.core.cache.num_nodes, pods=self.core.cache.num_pods)
 
     async def _compare_now_and_then(self) -> None:
@@ -433,6 +439,11 @@ class SchedulingThread:
 
     def _compare(self) -> None:
         compare_cache(self.core, self._metrics.cache_drift)
+
+    def _begin_leading(self, after_another: bool) -> None:
+        if self._is_ending:
+            return
+        self._leading = asyncio.get_running_loop().create_task(self._lead(after_another=after_another))
 
     async def _lead(self, *, after_another: bool) -> None:
         if after_another:
@@ -545,10 +556,6 @@ class SchedulingThread:
         else:
             with contextlib.suppress(RuntimeError):  # the loop has ended: nobody is left to wake
                 loop.call_soon_threadsafe(wake.set)
-
-    def _call(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     async def _ask(self, coroutine: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None

@@ -40,12 +40,12 @@ from scheduler.testing.apiserver.status import (
     unknown_path,
     unsupported_media_type,
 )
-from scheduler.testing.apiserver.store import Stored, encode_json
+from scheduler.testing.apiserver.store import Store, Stored, encode_json
 from scheduler.testing.apiserver.tables import table, wants_table
 from scheduler.testing.apiserver.target import Target, parse_json
 from scheduler.testing.apiserver.watching import Watcher, bookmark_line, error_line
 
-__all__ = ["HttpApi", "Route", "parse_path"]
+__all__ = ["HttpApi", "Route", "begin_watch", "parse_path"]
 
 HEALTH_PATHS = ("/readyz", "/healthz", "/livez")
 MIN_WATCH_S, MAX_WATCH_S = 1800.0, 3600.0
@@ -244,7 +244,7 @@ class HttpApi:
         response.enable_chunked_encoding()
         watcher = Watcher(target.resource, target.prefix, options.matches, view_converter(target.resource))
         subscribers = self._objects.store.table(target.resource).subscribers
-        self._begin(watcher, target, options)
+        begin_watch(self._objects.store, watcher, target, options)
         subscribers.add(watcher)
         self._watchers.add(watcher)
         try:
@@ -257,23 +257,6 @@ class HttpApi:
             subscribers.discard(watcher)
             self._watchers.discard(watcher)
         return response
-
-    def _begin(self, watcher: Watcher, target: Target, options: ListOptions) -> None:
-        """Queue the initial events: the present objects, or the changes since the asked version."""
-        store = self._objects.store
-        table_ = store.table(target.resource)
-        revision = int(options.resource_version or 0)
-        if revision == 0 or options.send_initial_events:
-            if options.send_initial_events is not False:
-                for _, stored in table_.scan(target.prefix):
-                    watcher.show(stored)
-            if options.send_initial_events and options.allow_bookmarks:
-                watcher.bookmark(store.revision, ends_initial_events=True)
-        elif revision < table_.compacted:
-            watcher.push(error_line(expired(f"too old resource version: {revision} ({table_.compacted})")))
-            watcher.close()
-        else:
-            watcher.offer_all(table_.changes_after(revision))
 
     async def _stream(
         self,
@@ -299,6 +282,23 @@ class HttpApi:
                 await response.write(chunk)
             if now >= end or (watcher.is_closed and not chunk):
                 return
+
+
+def begin_watch(store: Store, watcher: Watcher, target: Target, options: ListOptions) -> None:
+    """Queue the initial events of a watch: the present objects, or the changes since the asked version."""
+    table_ = store.table(target.resource)
+    revision = int(options.resource_version or 0)
+    if revision == 0 or options.send_initial_events:
+        if options.send_initial_events is not False:
+            for _, stored in table_.scan(target.prefix):
+                watcher.show(stored)
+        if options.send_initial_events and options.allow_bookmarks:
+            watcher.bookmark(store.revision, ends_initial_events=True)
+    elif revision < table_.compacted:
+        watcher.push(error_line(expired(f"too old resource version: {revision} ({table_.compacted})")))
+        watcher.close()
+    else:
+        watcher.offer_all(table_.changes_after(revision))
 
 
 _BOUND = encode_json(success(code=201))

@@ -11,6 +11,7 @@ States of a stream:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 
 from scheduler.testing.apiserver.resources import Resource
@@ -39,7 +40,7 @@ class Watcher:
         matches: Predicate | None,
         convert: Converter | None = None,
     ) -> None:
-        self._resource = resource
+        self.resource = resource
         self._prefix = prefix
         self._matches = matches
         self._convert = convert
@@ -53,7 +54,7 @@ class Watcher:
             return
         event = self._event(change)
         if event is not None:
-            self.push(change.line(event, self._resource, self._convert))
+            self.push(change.line(event, self.resource, self._convert))
 
     def offer_all(self, changes: Iterable[Change]) -> None:
         """Replay changes from the history."""
@@ -63,11 +64,11 @@ class Watcher:
     def show(self, stored: Stored) -> None:
         """Send a present object as a synthetic ADDED event, if it matches."""
         if self._matches is None or self._matches(stored.data):
-            self.push(watch_line("ADDED", stored, self._resource, self._convert))
+            self.push(watch_line("ADDED", stored, self.resource, self._convert))
 
     def bookmark(self, revision: int, *, ends_initial_events: bool = False) -> None:
         """Send a bookmark: everything up to `revision` has been sent."""
-        self.push(bookmark_line(self._resource, revision, ends_initial_events=ends_initial_events))
+        self.push(bookmark_line(self.resource, revision, ends_initial_events=ends_initial_events))
 
     def push(self, line: bytes) -> None:
         """Queue one line; cuts the stream off when the reader does not keep up."""
@@ -88,11 +89,10 @@ class Watcher:
         """Wait for lines and return all that are queued; empty after `timeout_s`, or when closed and drained."""
         if not self._pending and not self.is_closed:
             self._wake.clear()
-            try:
+            # What came in the moment of the time-out is handed out: a bookmark that follows must not overtake it.
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await self._wake.wait()
-            except TimeoutError:
-                return b""
         chunk = b"".join(self._pending)
         self._pending.clear()
         return chunk

@@ -1,0 +1,37 @@
+"""What the scheduling side takes from the machine: time, chance and memory. A simulation hands in its own."""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from scheduler.api import Clock, Random
+from scheduler.app.clock import SystemClock
+
+__all__ = ["Outside"]
+
+
+def set_aside() -> None:
+    """Take the cluster's objects, which stay, out of every later collection."""
+    gc.collect()
+    gc.freeze()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """The machine.
+
+    Attributes:
+        clock: for deadlines and back-off.
+        random: spreads ties and retries; nothing secret depends on it.
+        perf_counter: measures durations, in seconds.
+        after_sync: is called once when all kinds have been delivered.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    random: Random = field(default_factory=random.Random)
+    perf_counter: Callable[[], float] = time.perf_counter
+    after_sync: Callable[[], None] = set_aside

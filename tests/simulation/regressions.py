@@ -1,0 +1,38 @@
+"""Histories that once broke a promise, as plans: what a seed means changes with the generator, a plan does not."""
+
+from __future__ import annotations
+
+from tests.simulation.plan import Deed, Fault, Plan
+
+__all__ = ["REGRESSIONS"]
+
+REGRESSIONS = {
+    "a watch's bookmark overtook the lines before it (embedded API server)": Plan(
+        seed=49,
+        replicas=1,
+        deeds=(
+            Deed(0.0, "create_node", "n0", 4, "pool-0"),
+            Deed(0.0, "create_node", "n1", 2, "pool-1"),
+            Deed(4.139639831121949, "create_pod", "p5", 1, "pool-1"),
+            Deed(6.575075951769546, "create_pod", "p3", 2, "pool-1"),
+            Deed(9.796409407062649, "create_urgent_pod", "p6", 1, "pool-0"),
+            Deed(11.135655060428224, "create_pod", "p4", 1, "pool-0"),
+            Deed(11.956792018234196, "create_pod", "p7", 2, "pool-1"),
+            Deed(15.338553296269557, "create_urgent_pod", "p0", 1, "pool-0"),
+            Deed(16.450327055416018, "cordon", "n1", 0, ""),
+            Deed(19.83774090100548, "create_pod", "p8", 2, "pool-0"),
+            Deed(19.841043720694138, "freeze", "0", 39, ""),
+            Deed(21.55388171885935, "uncordon", "n1", 0, ""),
+            Deed(22.01234669507955, "create_pod", "p2", 2, "pool-0"),
+            Deed(22.75047802983248, "create_pod", "p1", 1, "pool-1"),
+        ),
+        faults=(
+            Fault("late", 14.69133154146815, 29.03272963530121, 0, 0.5),
+            Fault("repeated", 0.6676629652730526, 19.01335118781478, -1, 0.2),
+            Fault("blackhole", 25.61209312273029, 63.37897663989496, 0, 0.2),
+            Fault("lost_answer", 20.83525538383849, 21.07345067878616, -1, 0.7),
+            Fault("late", 20.83525538383849, 21.07345067878616, -1, 0.7),
+        ),
+    ),
+}
+"""What was wrong -> the plan that showed it."""

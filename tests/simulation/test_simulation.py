@@ -1,0 +1,65 @@
+"""Thousands of histories keep every promise, a broken product does not, and a failing plan can be made small."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.simulation.history import run_history
+from tests.simulation.plan import Deed, Fault, Plan, make_plan
+from tests.simulation.regressions import REGRESSIONS
+from tests.simulation.shrink import shrunk
+
+ROOT = Path(__file__).resolve().parents[2]
+HISTORIES = 120
+"""In each run of the tests; ``python -m tests.simulation --seed S --count N`` runs more."""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.timeout(600)
+def test_every_promise_is_kept():
+    """No pod lost, none booked twice, nothing written without the lease, truth restored: in every history."""
+    done = run("tests.simulation", "--seed", "70000", "--count", str(HISTORIES))
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert f"{HISTORIES} histories, 0 violated" in done.stdout
+    assert done.stderr == "", "no exception went unnoticed"
+
+
+@pytest.mark.timeout(300)
+def test_a_broken_product_is_caught():
+    """Each of the mutations spoils the history that is known to show it."""
+    done = run("tests.simulation.mutations")
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("what", "plan"), REGRESSIONS.items(), ids=str)
+def test_a_history_that_once_failed(what, plan):
+    """What was found stays mended."""
+    with capture_logs():
+        assert run_history(plan).violations == (), what
+
+
+@pytest.mark.timeout(60)
+def test_the_same_seed_is_the_same_history():
+    """Down to the number of writes and the end of time."""
+    said = {run("tests.simulation", "--seed", "12").stdout.split(" in ")[0] for _ in range(2)}
+    assert len(said) == 1
+
+
+def test_a_plan_is_made_small():
+    """Only the deed and the fault that together break the promise are left."""
+    guilty, fault = Deed(5.0, "crash", "0"), Fault("late", 0.0, 9.0)
+    plan = make_plan(3)
+    plan = replace(plan, deeds=(*plan.deeds, guilty), faults=(*plan.faults, fault), replicas=2)
+
+    def broken_by(tried: Plan) -> str:
+        return "G1" if guilty in tried.deeds and fault in tried.faults else ""
+
+    assert shrunk(plan, broken_by) == Plan(3, 1, (guilty,), (fault,))
