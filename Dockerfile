@@ -1,9 +1,8 @@
 # syntax=docker/dockerfile:1
 # Two stages: an environment with hashes checked, then that environment alone beside an interpreter, without a shell.
-# Bases are named by tag, since a digest would be stale before a release; a release pins them:
-#   docker build --build-arg BUILD_BASE=debian:12-slim@sha256:… --build-arg RUN_BASE=…@sha256:…
-ARG BUILD_BASE=debian:12-slim
-ARG RUN_BASE=gcr.io/distroless/python3-debian12:nonroot
+# Bases are pinned by digest; a release renews them (--build-arg BUILD_BASE=… --build-arg RUN_BASE=…).
+ARG BUILD_BASE=debian:12-slim@sha256:abd67ffcfa541b485a3dff59865ab629aa048a6c613e639d36e7456b0b229241
+ARG RUN_BASE=gcr.io/distroless/python3-debian12:nonroot@sha256:7d1042ce588ab97019fe95c24ffca7bc5a82ccdac572511d5e09bda4435c89c5
 
 # The same Python as the runtime's, at the same path.
 FROM ${BUILD_BASE} AS python
