@@ -192,7 +192,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.names_changed = False
 
     def _check_changed_rows(self, before):
-        rows = self.snapshot.changed_rows_since(before)
+        rows = self.snapshot.changes_since(before)
         now = {name: self.cache.get_node(name).generation for name in self.nodes}
         if rows is not None:
             assert set(now) == set(self.last_seen)

@@ -225,16 +225,11 @@ class Snapshot:
         """Return ``namespace/name`` of every persistent volume claim that a pod on some node uses."""
         return self._claims.used()
 
-    def changed_rows_since(self, generation: int) -> NDArray[np.intp] | None:
+    def changes_since(self, generation: int) -> list[int] | None:
         """Return the rows that changed after ``generation``, an earlier ``snapshot.generation``; in no given order.
 
         None means that rows are not comparable any more: the order was read anew since, start from scratch.
         """
-        rows = self.changes_since(generation)
-        return None if rows is None else np.array(rows, np.intp)
-
-    def changes_since(self, generation: int) -> list[int] | None:
-        """Return what ``changed_rows_since`` returns as a list, which is cheaper for a few rows."""
         if generation < self._order_generation:
             return None
         rows = self._log.since(generation)
