@@ -10,6 +10,8 @@ from tests.integration.api import Cluster, condition, eventually
 from tests.integration.conftest import StartDaemon
 from tests.integration.daemon import Daemon
 
+LONGEST_FIRST_BACKOFF_S = 2.0  # podInitialBackoffSeconds, and a window of the back-off queue
+
 
 def test_pods_of_other_schedulers_are_left_alone(cluster: Cluster, daemon: Daemon) -> None:
     """Neither bound nor told anything; ours, created later, is bound."""
@@ -106,17 +108,23 @@ def test_waiting_pod_is_tried_again_when_it_may_help(what: str, cluster: Cluster
 def test_higher_priority_goes_first(cluster: Cluster, daemon: Daemon) -> None:
     """Ten places for twenty waiting pods: exactly the ten of high priority get them."""
     low, high = cluster.priority_class("low", 1), cluster.priority_class("high", 1000)
+    cluster.create(cluster.node("small", cpu="500m"))
+    cluster.create(cluster.pod("probe").requests(cpu="100m"))
+    cluster.wait_bound("probe")
     for index in range(10):
         cluster.create(cluster.pod(f"low{index}").set("spec.priorityClassName", low).requests(cpu="1"))
         cluster.create(cluster.pod(f"high{index}").set("spec.priorityClassName", high).requests(cpu="1"))
-    for name in ("low9", "high9"):
-        assert cluster.wait_unschedulable(name)["message"] == "no nodes available to schedule pods"
-    cluster.create(cluster.node(cpu="10"))
-    highs = {f"high{index}" for index in range(10)}
+    waiting = {f"{kind}{index}" for kind in ("low", "high") for index in range(10)}
+    for name in waiting:
+        assert cluster.wait_unschedulable(name)["message"].startswith("0/1 nodes are available: 1 Insufficient cpu")
+    # Who is through its back-off goes before who is not, whatever their priorities.
+    time.sleep(LONGEST_FIRST_BACKOFF_S)
+    cluster.create(cluster.node("large", cpu="10"))
+    highs = {name for name in waiting if name.startswith("high")}
     cluster.wait_bound(*highs)
-    assert cluster.bound().keys() == highs
+    assert cluster.bound().keys() == {"probe", *highs}
     eventually(
-        lambda: cluster.wait_unschedulable("low0")["message"].startswith("0/1 nodes are available: 1 Insufficient cpu"),
+        lambda: cluster.wait_unschedulable("low0")["message"].startswith("0/2 nodes are available: 2 Insufficient cpu"),
         "the others to be told what is missing",
     )
     del daemon
