@@ -10,9 +10,10 @@ from scheduler.kube.transport import Transport
 from scheduler.serving.authn import Authenticator
 from scheduler.serving.authz import Authorizer
 from scheduler.serving.client_ca import TrustSource
+from scheduler.serving.connections import DEFAULT_LIMITS, Limits
 from scheduler.serving.endpoints import Endpoints, routes
 from scheduler.serving.options import ServingOptions
-from scheduler.serving.server import DEFAULT_LIMITS, HttpsServer, Limits
+from scheduler.serving.server import HttpsServer
 from scheduler.serving.tls import ServingTls
 
 __all__ = ["Serving"]

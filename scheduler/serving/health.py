@@ -87,7 +87,7 @@ class HealthChecks:
                 lines.append(f"[-]{name} failed: reason withheld")
         lines += self._complaints(excluded)
         if failures:
-            _log.info("health check failed", check=self.kind, failures=failures)
+            _log.warning("health check failed", check=self.kind, failures=failures)
             lines += self._noted() if is_verbose else []
             return HealthAnswer(500, "\n".join([*lines, f"{self.kind} check failed", ""]))
         if not is_verbose:

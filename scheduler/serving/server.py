@@ -5,8 +5,8 @@ Order of a request (parity: kube-scheduler's handler chain)::
     headers too large ▶ 431 · credentials wrong ▶ 401 · not allowed ▶ 403 · review failed ▶ 500
     · unknown path ▶ 404 · other method ▶ 405 · body too large ▶ 413 · else the route
 
-Limits: 100 connections (more are closed at once), 10 s for a handshake, for a request to arrive and for a pause between
-requests, 16 KiB of headers, 1 MiB of body, 30 s for an answer.
+Limits: 100 connections (``connections`` says who gives way), 10 s for a handshake, for a request to arrive, for a pause
+between requests and for an answer to be taken, 16 KiB of headers, 1 MiB of body, 30 s for making an answer.
 
 Everything runs on the service thread's loop; routes must not block it.
 """
@@ -14,29 +14,27 @@ Everything runs on the service thread's loop; routes must not block it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
 
 import msgspec
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 
 from scheduler.kube.reviews import NonResource, Resource, ReviewUnavailableError, User
 from scheduler.serving.authn import Authenticator, UnauthorizedError
 from scheduler.serving.authz import Authorizer
+from scheduler.serving.connections import DEFAULT_LIMITS, Connection, Connections, Limits
 from scheduler.serving.options import ServingError, ServingOptions
 from scheduler.serving.tls import ServingTls
 from scheduler.telemetry.logging import get_logger
 
 __all__ = [
-    "DEFAULT_LIMITS",
     "HttpsServer",
-    "Limits",
     "Request",
     "Route",
     "json_answer",
@@ -44,31 +42,8 @@ __all__ = [
 ]
 
 _TEXT = "text/plain; charset=utf-8"
+_REST_S = 1.0
 _log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one caller, and all together, may take.
-
-    Attributes:
-        connections: open ones; more are closed at once.
-        header_bytes: all names and values of a request.
-        body_bytes: of a request.
-        read_s: for a handshake, for a request to arrive, and for a pause between requests.
-        answer_s: for making an answer.
-        stop_s: for running answers when the server stops.
-    """
-
-    connections: int = 100
-    header_bytes: int = 16 * 1024
-    body_bytes: int = 1024 * 1024
-    read_s: float = 10.0
-    answer_s: float = 30.0
-    stop_s: float = 5.0
-
-
-DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +136,7 @@ class HttpsServer:
         self._authorizer = authorizer
         self._routes = dict(routes)
         self._limits = limits
-        self._server: asyncio.Server | None = None
-        self._protocols: _LimitedServer | None = None
+        self._connections: Connections | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -172,7 +146,7 @@ class HttpsServer:
     @property
     def port(self) -> int:
         """Return the port that is listened on; 0 before ``start``."""
-        return int(self._server.sockets[0].getsockname()[1]) if self._server is not None else 0
+        return self._connections.port if self._connections is not None else 0
 
     def add(self, path: str, route: Route) -> None:
         """Serve one more path; allowed while running.
@@ -191,59 +165,62 @@ class HttpsServer:
         Raises:
             ServingError: the address cannot be had.
         """
-        loop = asyncio.get_running_loop()
-        self._protocols = protocols = _LimitedServer(self._handle, self._limits)
-        where: dict[str, Any] = (
-            {"sock": sock}
-            if sock is not None
-            else {
-                "host": self._options.bind_address,
-                "port": self._options.port,
-                "reuse_port": self._options.reuse_port,
-            }
-        )
+        connections = Connections(self._handle, self._tls.context, self._limits)
         try:
-            self._server = await loop.create_server(
-                protocols.connect,
-                ssl=self._tls.context,
-                ssl_handshake_timeout=self._limits.read_s,
-                backlog=128,
-                **where,
-            )
+            connections.start(_bound(self._options) if sock is None else sock)
         except OSError as error:
             msg = f"cannot listen on {self._options.bind_address}:{self._options.port}: {error}"
             raise ServingError(msg) from error
+        self._connections = connections
         _log.info("serving securely", address=self._options.bind_address, port=self.port)
 
     async def stop(self) -> None:
         """Stop listening, let running answers end for at most 5 s, close all connections."""
-        if self._server is None or self._protocols is None:
-            return
-        server, self._server = self._server, None
-        server.close()
-        self._protocols.pre_shutdown()
-        await self._protocols.shutdown(self._limits.stop_s)
-        _log.info("secure server has stopped listening")
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            await connections.stop()
+            _log.info("secure server has stopped listening")
 
     # --- one request -------------------------------------------------------------------------------------------------
 
     async def _handle(self, request: BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, Connection)
+        try:
+            return await self._answered(request, connection)
+        except ConnectionError:  # the caller has gone
+            connection.end()
+            return web.Response()
+        finally:
+            connection.answered()
+
+    async def _answered(self, request: BaseRequest, connection: Connection) -> web.StreamResponse:
         try:
             async with asyncio.timeout(self._limits.answer_s):
-                answer = await self._answer(request)
+                answer = await self._answer(request, connection)
         except TimeoutError:
             answer = _status(HTTPStatus.GATEWAY_TIMEOUT, f"no answer within {self._limits.answer_s:.0f} s")
+        finally:
+            connection.is_safe = False
         answer.headers["Cache-Control"] = "no-cache, private"
         answer.headers["Server"] = "podium"
+        try:
+            async with asyncio.timeout(self._limits.read_s):
+                await answer.prepare(request)
+                await answer.write_eof()
+        except TimeoutError:  # who asks and does not read
+            connection.end()
+        else:
+            await _ignore_the_rest(request)
         return answer
 
-    async def _answer(self, request: BaseRequest) -> web.Response:
+    async def _answer(self, request: BaseRequest, connection: Connection) -> web.Response:
         if sum(len(name) + len(value) for name, value in request.raw_headers) > self._limits.header_bytes:
             return _status(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "request headers are too large")
         try:
             user = await self._authenticator.user_of(_certificate(request), request.headers)
         except UnauthorizedError as error:
-            _log.info("request was not authenticated", path=request.path, err=str(error))
+            _log.warning("request was not authenticated", path=request.path, err=str(error))
             return _status(HTTPStatus.UNAUTHORIZED, "Unauthorized")
         seen = _seen(request, user)
         route = self._routes.get(request.path)
@@ -254,6 +231,7 @@ class HttpsServer:
             return text_answer("404 page not found\n", 404)
         if request.method not in route.methods:
             return text_answer("405 method not allowed\n", 405)
+        connection.is_safe = True
         return await self._run(request, seen, route)
 
     async def _refusal(self, seen: Request, route: Route | None) -> web.Response | None:
@@ -277,7 +255,10 @@ class HttpsServer:
     async def _run(self, request: BaseRequest, seen: Request, route: Route) -> web.Response:
         if not request.body_exists:
             return await route.handler(seen)
-        body = await _body(request, self._limits)
+        try:
+            body = await _body(request, self._limits)
+        except web.RequestPayloadError:
+            return text_answer("request body could not be read\n", 400)
         if body is None:
             return text_answer("request body is too large or came too slowly\n", 413)
         return await route.handler(_seen(request, seen.user, body))
@@ -314,41 +295,20 @@ async def _body(request: BaseRequest, limits: Limits) -> bytes | None:
     return bytes(data)
 
 
-class _LimitedServer(web.Server):
-    """aiohttp's protocol factory with a limit on connections."""
-
-    def __init__(self, handler: Callable[[BaseRequest], Awaitable[web.StreamResponse]], limits: Limits) -> None:
-        super().__init__(
-            handler,
-            access_log=None,
-            keepalive_timeout=limits.read_s,
-            lingering_time=1.0,
-            max_line_size=8190,
-            max_field_size=limits.header_bytes,
-        )
-        self._max_connections = limits.connections
-        self._is_stopping = False
-
-    def connect(self) -> asyncio.Protocol:
-        """Return the protocol of a new connection."""
-        if len(self.connections) >= self._max_connections:
-            return _Refused()
-        return self()
-
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        # Several handshakes at once may have passed ``connect``, and some may end after ``stop``.
-        if self._is_stopping or len(self.connections) > self._max_connections:
-            transport.abort()
-
-    def pre_shutdown(self) -> None:
-        self._is_stopping = True
-        super().pre_shutdown()
+async def _ignore_the_rest(request: BaseRequest) -> None:
+    """Read what is left of a body for a moment: closing at once could lose the answer on its way."""
+    with contextlib.suppress(TimeoutError, ConnectionError, web.RequestPayloadError):
+        async with asyncio.timeout(_REST_S):
+            async for _ in request.content.iter_any():
+                pass
 
 
-class _Refused(asyncio.Protocol):
-    """Closes the connection as soon as it stands."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.abort()
+def _bound(options: ServingOptions) -> socket.socket:
+    """Return a socket on the address; ``::`` takes IPv4 too (parity: Go's listeners)."""
+    is_v6 = ":" in options.bind_address
+    return socket.create_server(
+        (options.bind_address, options.port),
+        family=socket.AF_INET6 if is_v6 else socket.AF_INET,
+        reuse_port=options.reuse_port,
+        dualstack_ipv6=is_v6 and options.bind_address == "::" and socket.has_dualstack_ipv6(),
+    )

@@ -12,10 +12,11 @@ from cryptography import x509
 
 from scheduler.kube.transport import Response
 from scheduler.serving.build import Serving
+from scheduler.serving.connections import Limits
 from scheduler.serving.endpoints import Endpoints
 from scheduler.serving.health import HealthChecks
 from scheduler.serving.options import ServingError, ServingOptions
-from scheduler.serving.server import HttpsServer, Limits, Route, text_answer
+from scheduler.serving.server import HttpsServer, Route, text_answer
 from scheduler.serving.zpages import Component
 from scheduler.telemetry import logging as telemetry
 from scheduler.telemetry.metrics import Metrics
@@ -53,6 +54,12 @@ async def close(writer):
     writer.close()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
+
+
+async def until(condition, timeout_s=30):
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.01)
 
 
 class Site:
@@ -378,17 +385,136 @@ def test_large_body_is_refused():
     assert play(script)[0] == 413
 
 
-def test_connections_are_limited():
+def test_the_connection_that_has_asked_nothing_for_longest_gives_way():
     async def script(site):
-        open_ones = [await site.open() for _ in range(3)]
-        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
-            await site.ask("/livez")
-        for _, writer in open_ones:
-            await close(writer)
-        await asyncio.sleep(0.05)
-        return (await site.ask("/livez"))[0]
+        first, second, _ = [(await site.open())[0] for _ in range(3)]
+        status = (await site.ask("/livez"))[0]
+        async with asyncio.timeout(30):
+            assert await first.read() == b""
+        assert not second.at_eof()
+        return status
 
     assert play(script, limits=Limits(connections=3)) == 200
+
+
+def test_handshakes_that_do_not_begin_keep_nobody_out():
+    async def script(site):
+        silent = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(50)]
+        site.writers += [writer for _, writer in silent]
+        status = (await site.ask("/livez"))[0]
+        async with asyncio.timeout(30):  # all but the last two or three are closed at once, long before their time
+            await asyncio.gather(*(reader.read() for reader, _ in silent[:40]))
+        return status
+
+    assert play(script, limits=Limits(connections=3, read_s=600)) == 200
+
+
+def test_a_connection_that_is_being_answered_is_not_closed_for_another():
+    async def script(site):
+        asked, may_end = asyncio.Semaphore(0), asyncio.Event()
+
+        async def wait(_request):
+            asked.release()
+            await may_end.wait()
+            return text_answer("at last")
+
+        site.serving.server.add("/wait", Route(wait))
+        answers = [asyncio.create_task(site.ask("/wait", token="prometheus")) for _ in range(3)]
+        async with asyncio.timeout(30):
+            for _ in answers:
+                await asked.acquire()
+        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
+            await site.ask("/livez")
+        may_end.set()
+        return [answer[:2] for answer in await asyncio.gather(*answers)]
+
+    assert play(script, limits=Limits(connections=3)) == [(200, "at last")] * 3
+
+
+def test_who_asks_and_does_not_read_is_cut_off():
+    """Answers that nobody takes must not fill the memory, nor hold a connection for ever."""
+
+    async def script(site):
+        site.serving.server.add("/large", Route(large))
+        _, writer = await site.open()
+        writer.transport.pause_reading()
+        writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer prometheus\r\n\r\n" * 8)
+        await until(lambda: site.api.reviewed)
+        await until(lambda: not site.serving.server._connections._open)
+        writer.transport.abort()
+
+    async def large(_request):
+        return text_answer(b"x" * 8_000_000)
+
+    play(script, limits=Limits(read_s=0.3))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x1b[31mred\r\n\r\n", id="no HTTP at all"),
+        pytest.param(b"GET /livez HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n", id="a NUL in a header"),
+        pytest.param(b"GET /livez HTTP/1.1\r\nContent-Length: -1\r\n\r\n", id="a negative length"),
+        pytest.param(b"GET /livez HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", id="two lengths"),
+        pytest.param(
+            b"GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nrubbish\r\n",
+            id="chunks that are none",
+        ),
+        pytest.param(
+            b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 7\r\n\r\nrubbish",
+            id="gzip that is none",
+        ),
+    ],
+)
+def test_what_is_no_request_is_refused_without_a_word_of_it(sent, capsys):
+    """Neither in the answer nor, at the usual verbosity, in the log; and nobody is told what the server is made of."""
+
+    async def script(site):
+        reader, writer = await site.open()
+        writer.write(sent)
+        async with asyncio.timeout(30):
+            answer = await reader.read(10_000)
+            assert (await site.ask("/livez"))[0] == 200
+        return answer.decode()
+
+    answer = play(script)
+    log = capsys.readouterr().err
+    assert answer.split()[1] == "400", answer
+    assert not {"red", "rubbish", "aiohttp", "Python"} & set(answer.replace("/", " ").split())
+    assert "Traceback" not in log
+    assert "rubbish" not in log
+
+
+def test_a_caller_that_goes_away_in_the_middle_of_its_body_is_no_error(capsys):
+    async def script(site):
+        _, writer = await site.open()
+        writer.write(
+            b"PUT /debug/flags/v HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer prometheus\r\nContent-Length: 9\r\n\r\n4"
+        )
+        await until(lambda: site.api.reviewed)
+        writer.transport.abort()
+        await until(lambda: not site.serving.server._connections._open)
+        return (await site.ask("/livez"))[0]
+
+    assert play(script) == 200
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_endless_head_is_cut_off():
+    """Each header is short enough, all together are not: they are not collected until they end."""
+
+    async def script(site):
+        reader, writer = await site.open()
+        writer.write(
+            b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: %s\r\n" % (n, b"x" * 1_000) for n in range(60))
+        )
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(30):
+                while not reader.at_eof():
+                    writer.write(b"x")
+                    await asyncio.sleep(0.01)
+
+    play(script, limits=Limits(read_s=600))
 
 
 def test_silent_and_dribbling_connections_are_closed():
