@@ -7,7 +7,7 @@ PYTEST := $(BIN)/pytest -q
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance docs docs-reference release lock clean \
-        bench bench-tools bench-quick bench-core bench-start bench-steady bench-evidence bench-docs
+        faults soak bench bench-tools bench-quick bench-core bench-start bench-steady bench-evidence bench-docs
 
 help:
 	@echo "make demo              see the scheduler at work, on an embedded API server"
@@ -16,6 +16,7 @@ help:
 	@echo "make check             formatter, linter, types, import contracts, size gates"
 	@echo "make test-fast         unit, property and conformance tests only"
 	@echo "make test-integration  tests on the real kube-apiserver only"
+	@echo "make faults            every fault test on a real control plane, an hour; make soak: two hours of random faults"
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make release           wheel, sdist and SBOM, in dist"
@@ -104,6 +105,16 @@ manifests: renderers
 conformance: dev
 	@test -n "$(PODIUM_ORACLE)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python tests/conformance/regenerate.py
+
+# Every fault test, with the durations of the table as they stand; then one line each. FAULTS adds arguments.
+faults: dev controlplane
+	rm -f build/faults/results.jsonl
+	PODIUM_FAULT_PATIENCE=1 $(PYTEST) --faults $(FAULTS) tests/faults; ended=$$?; \
+	  $(BIN)/python -m tests.faults.report && exit $$ended
+
+# Random faults for two hours; SOAK adds arguments, e.g. make soak SOAK='--soak-minutes 20'
+soak: dev controlplane
+	PODIUM_FAULT_PATIENCE=1 $(PYTEST) -s --faults $(SOAK) tests/faults/test_soak.py
 
 # --- measuring it ----------------------------------------------------------------------------------------------------
 

@@ -17,13 +17,31 @@ from tests.monitoring.build import Programs, PrometheusUnavailableError, program
 
 CONTROL_PLANE = "control_plane"
 PROMETHEUS = "prometheus_programs"
+FAULT_PLANES = "fault_planes"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the fault bench (tests/faults)."""
+    group = parser.getgroup("faults")
+    group.addoption("--faults", action="store_true", help="run every fault test, not only the starred ones")
+    group.addoption("--fault-seed", type=int, default=None, help="seed of fault tests (default: a new one each)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave fault tests that are not starred to `make faults`: together they take most of an hour."""
+    if config.getoption("--faults"):
+        return
+    left = [i for i in items if (mark := i.get_closest_marker("fault")) and not mark.kwargs.get("starred")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what tests need before the first one: a first build takes longer than any test may."""
     needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     # The errors are raised again by each test that needs the programs.
-    if CONTROL_PLANE in needed:
+    if needed & {CONTROL_PLANE, FAULT_PLANES}:
         with contextlib.suppress(ControlPlaneUnavailableError):
             binary_dir()
     if PROMETHEUS in needed:

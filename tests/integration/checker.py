@@ -58,7 +58,7 @@ def violations(nodes: Sequence[Json], pods: Sequence[Json], ours: Iterable[str])
     responsible = set(ours)
     found: list[str] = []
     on_node: dict[str, list[Json]] = defaultdict(list)
-    for pod in filter(_is_live, pods):
+    for pod in filter(is_live, pods):
         if name := pod["spec"].get("nodeName"):
             on_node[name].append(pod)
     for name, here in on_node.items():
@@ -68,8 +68,8 @@ def violations(nodes: Sequence[Json], pods: Sequence[Json], ours: Iterable[str])
         if name not in by_name:
             found.append(f"{_names(judged)} are on {name}, which does not exist")
             continue
-        found += (f"{_name(pod)} on {name}: {why}" for pod in judged for why in _static_reasons(by_name[name], pod))
-        found += (f"{name}: {why}" for why in _crowding(by_name[name], here))
+        found += (f"{_name(pod)} on {name}: {why}" for pod in judged for why in static_reasons(by_name[name], pod))
+        found += (f"{name}: {why}" for why in crowding(by_name[name], here))
     return found
 
 
@@ -78,8 +78,8 @@ def nodes_that_fit(pod: Json, nodes: Sequence[Json], pods: Sequence[Json]) -> li
     fitting = []
     for node in nodes:
         name = node["metadata"]["name"]
-        here = [other for other in pods if _is_live(other) and other["spec"].get("nodeName") == name]
-        if not _static_reasons(node, pod) and not _lack(node, pod, here):
+        here = [other for other in pods if is_live(other) and other["spec"].get("nodeName") == name]
+        if not static_reasons(node, pod) and not _lack(node, pod, here):
             fitting.append(name)
     return fitting
 
@@ -87,7 +87,7 @@ def nodes_that_fit(pod: Json, nodes: Sequence[Json], pods: Sequence[Json]) -> li
 # --- one pod, one node -----------------------------------------------------------------------------------------------
 
 
-def _static_reasons(node: Json, pod: Json) -> list[str]:
+def static_reasons(node: Json, pod: Json) -> list[str]:
     """Return why the node is wrong for the pod whoever else is there."""
     spec, reasons = pod["spec"], []
     if node["spec"].get("unschedulable") and not _tolerated(
@@ -162,7 +162,7 @@ def _holds(expression: Json, values: Mapping[str, str]) -> bool:
 # --- one node, many pods ---------------------------------------------------------------------------------------------
 
 
-def _crowding(node: Json, pods: Sequence[Json]) -> list[str]:
+def crowding(node: Json, pods: Sequence[Json]) -> list[str]:
     """Return what is taken more than once or beyond what the node has."""
     allocatable = _allocatable(node)
     used = _sum(map(requests, pods))
@@ -253,7 +253,7 @@ def _same_port(p: tuple[str, str, int], q: tuple[str, str, int]) -> bool:
     return p[1:] == q[1:] and (p[0] == q[0] or "0.0.0.0" in (p[0], q[0]))
 
 
-def _is_live(pod: Json) -> bool:
+def is_live(pod: Json) -> bool:
     return pod["status"].get("phase") not in ("Succeeded", "Failed")
 
 

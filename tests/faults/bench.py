@@ -1,0 +1,376 @@
+"""The fault bench: a real control plane, an observer, supervised schedulers, loads, and a verdict over the history.
+
+A test asks for the fixture `bench`, is marked with what it is about, and reads like this::
+
+    @fault(1, "API server killed with -9, back after 10 s, under load L1", starred=True)
+    def test_api_server_crash(bench: FaultBench) -> None:
+        scheduler = bench.scheduler("a")
+        load = bench.load_l1()
+        load.wait_created(200)
+        ...                                   # the fault
+        end_s = time.time()
+        bench.settle()
+        bench.figure("N", at_most(3), bench.recovery_s(load, end_s), "s")
+        bench.verdict()                       # the promises, and the figures
+
+`verdict` must be asked, exactly once. Every test's result goes to `build/faults/results.jsonl`; what a failed run knew
+(seed, history, audit log, logs of schedulers and proxies, stacks) stays in the directory that its failure names.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.history import beliefs
+from tests.faults.history.audit import AuditReader
+from tests.faults.history.checks import broken_promises
+from tests.faults.history.observer import Observer
+from tests.faults.history.record import History, Violation, described
+from tests.faults.loads import L1_PODS, L1_RATE, L2_PODS, L2_RATE, Load, l1_nodes, l2_nodes, recovery_s
+from tests.faults.planes import AuditedPlane
+from tests.faults.results import Bound, Figure, Result
+from tests.faults.supervisor import SupervisedScheduler
+from tests.integration.api import Cluster, Json, condition, eventually
+from tests.integration.daemon import LEASE, Daemon
+
+fault = pytest.mark.fault
+"""Marks a test: number in the table, the fault in words, ``starred`` if CI runs it always; ``flags``: an API server of its
+own with these flags; ``fresh``: a control plane of its own."""
+
+SETTLE_S = 60.0
+BELIEF_S = 30.0
+_EXCEPTION = re.compile(r"Traceback \(most recent call last\)")
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+class FaultBench:
+    """One test's bench.
+
+    Attributes:
+        audited: the control plane with its audit log.
+        cluster: the administrator's view; its namespace and schedulerName are this test's own.
+        observer: records every version of pods and nodes.
+        random: seeded; for whatever the test leaves to chance.
+        seed: of it, and of the proxies.
+        schedulers: by name.
+        directory: for files of this run.
+    """
+
+    def __init__(self, audited: AuditedPlane, result: Result, directory: Path) -> None:
+        self.audited = audited
+        self.plane = audited.plane
+        self.result = result
+        self.seed = result.seed
+        self.random = random.Random(self.seed)
+        self.directory = directory
+        self.cluster = Cluster(self.plane, f"fault-{result.number}")
+        self.plane.request("DELETE", f"{_LEASES}/{LEASE}")
+        self.observer = Observer(self.plane)
+        self.audit = AuditReader(audited.audit_file)
+        self.schedulers: dict[str, SupervisedScheduler] = {}
+        self.violations: list[Violation] = []
+        self.secrets: list[str] = []
+        self._loads: list[Load] = []
+        self._is_elected = False
+        self._beliefs: list[beliefs.Belief] = []
+
+    # --- setting up --------------------------------------------------------------------------------------------------
+
+    def scheduler(
+        self,
+        name: str = "a",
+        *,
+        elect: bool = True,
+        proxied: bool = False,
+        supervise: bool = True,
+        wait: bool = True,
+        profile: Mapping[str, Any] | None = None,
+        lease: Mapping[str, Any] | None = None,
+        configuration: Mapping[str, Any] | None = None,
+        flags: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> SupervisedScheduler:
+        """Start a scheduler that is started again when it ends.
+
+        Args:
+            name: unique in the test; it speaks as user ``podium-NAME``.
+            elect: take part in leader election.
+            proxied: speak to the API server through a fault proxy of its own: `SupervisedScheduler.proxy`.
+            supervise: start it again when it ends.
+            wait: until it is ready.
+            profile: more fields of its profile, e.g. plugins.
+            lease: more fields of leaderElection, e.g. a shorter lease.
+            configuration: more fields of the configuration file.
+            flags: more flags.
+            environment: more variables.
+        """
+        user = f"podium-{name}"
+        kubeconfig = self.audited.identity(user)
+        proxy = self._proxy(name) if proxied else None
+        if proxy is not None:
+            kubeconfig = proxy.kubeconfig(kubeconfig)
+        election = {"leaderElect": elect, "resourceName": LEASE, "resourceNamespace": "kube-system", **(lease or {})}
+
+        def start() -> Daemon:
+            return Daemon(
+                self.plane,
+                kubeconfig,
+                profiles=[{"schedulerName": self.cluster.scheduler, **(profile or {})}],
+                configuration={"leaderElection": election, **(configuration or {})},
+                flags=["--logging-format=json", *flags],
+                environment={"PYTHONFAULTHANDLER": "1", **(environment or {})},
+            )
+
+        made = SupervisedScheduler(name, user, start, supervise=supervise, proxy=proxy)
+        self.schedulers[name] = made
+        self._is_elected = self._is_elected or elect
+        if wait:
+            made.wait_ready()
+        return made
+
+    def _proxy(self, name: str) -> Any:
+        from tests.faults.proxy import FaultProxy
+
+        return FaultProxy.start(self.plane, seed=self.seed, log_file=self.directory / f"proxy-{name}.jsonl")
+
+    def load_l1(self, pods: int = L1_PODS, rate: float = L1_RATE) -> Load:
+        """Create 50 nodes, wait until they are known, and begin to create 1,000 pods at 50 a second."""
+        self.cluster.create(*l1_nodes(self.cluster))
+        return self.load(pods, rate)
+
+    def load_l2(self, pods: int = L2_PODS, rate: float = L2_RATE) -> Load:
+        """Create 20 nodes and begin to create 400 pods at 100 a second that fill them exactly."""
+        self.cluster.create(*l2_nodes(self.cluster))
+        return self.load(pods, rate, cpu="1")
+
+    def load(self, pods: int, rate: float, *, cpu: str = "100m", prefix: str = "load") -> Load:
+        """Begin to create pods at an even rate."""
+        made = Load(self.cluster, pods, rate, cpu, prefix).start()
+        self._loads.append(made)
+        return made
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def leader(self) -> SupervisedScheduler:
+        """The scheduler that leads; waits until there is exactly one."""
+
+        def probe() -> SupervisedScheduler | None:
+            leading = [s for s in self.schedulers.values() if s.is_running and s.leads]
+            return leading[0] if len(leading) == 1 else None
+
+        return eventually(probe, "one leader", timeout_s=60.0)
+
+    def changes_of_leader(self) -> int:
+        """Return how often the lease has gone from one of our schedulers to another, or to a restarted one."""
+        holders = [
+            request.body["spec"]["holderIdentity"]
+            for request in sorted(self.audit.read(), key=lambda r: r.received_s)
+            if request.resource == "leases" and request.is_write and request.is_done and request.body
+            if request.user in {s.user for s in self.schedulers.values()} and request.body["spec"].get("holderIdentity")
+        ]
+        return sum(before != after for before, after in pairwise(holders))
+
+    def bound_at(self) -> dict[str, float]:
+        """Return when each pod was bound, by UID, in seconds since the epoch: by the audit log where it knows."""
+        return self.history().bound_at()
+
+    def recovery_s(self, load: Load, end_s: float) -> float:
+        """Return N: how long after the end of the fault the binding rate was back (see `loads.recovery_s`)."""
+        names = {f"{self.cluster.namespace}/{name}" for name in load.created}
+        mine = {v.uid: v for v in self.observer.versions if v.kind == "Pod" and v.key in names}
+        bound = {uid: at_s for uid, at_s in self.bound_at().items() if uid in mine}
+        is_complete = len(bound) >= load.pods
+        return recovery_s(bound.values(), end_s, rate=load.rate, is_complete=is_complete)
+
+    def history(self) -> History:
+        """Return everything that is known so far."""
+        return History(
+            users=frozenset(s.user for s in self.schedulers.values()),
+            schedulers=frozenset([self.cluster.scheduler]),
+            is_elected=self._is_elected,
+            versions=list(self.observer.versions),
+            requests=self.audit.read(),
+            events=self._events(),
+            beliefs=list(self._beliefs),
+        )
+
+    def _events(self) -> list[Json]:
+        path = f"/apis/events.k8s.io/v1/namespaces/{self.cluster.namespace}/events"
+        listed: list[Json] = self.cluster.client.ok("GET", path)["items"]
+        return listed
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def settle(self, timeout_s: float = SETTLE_S) -> float:
+        """Wait until everything is created, every pod is bound or told why not, and what the schedulers believe is true.
+
+        Returns at the end of the time too: `verdict` then says what is missing.
+
+        Returns:
+            seconds it took, the creation not counted.
+        """
+        for load in self._loads:
+            load.wait_created()
+        begun_s = time.monotonic()
+        self._wait(self._is_settled, timeout_s)
+        seconds = time.monotonic() - begun_s
+        self._wait(self._has_observed, BELIEF_S)
+        self._wait(self._is_believed, BELIEF_S)
+        return seconds
+
+    @staticmethod
+    def _wait(probe: Callable[[], bool], timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        while not (is_true := probe()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return is_true
+
+    def _is_settled(self) -> bool:
+        pods = self.cluster.pods()
+        return all(pod["spec"].get("nodeName") or condition(pod) for pod in pods) and not self._lost(pods)
+
+    def _lost(self, pods: Sequence[Json]) -> bool:
+        from tests.integration.checker import nodes_that_fit
+
+        pending = [pod for pod in pods if not pod["spec"].get("nodeName") and not pod["spec"].get("schedulingGates")]
+        if not pending:
+            return False
+        nodes, everywhere = self.cluster.client.ok("GET", "/api/v1/nodes")["items"], list(pods)
+        return any(nodes_that_fit(pod, nodes, everywhere) for pod in pending)
+
+    def _has_observed(self) -> bool:
+        """Tell whether the observer has the newest version of everything."""
+        live = self.history_now()
+        for kind, path in (("Pod", "/api/v1/pods"), ("Node", "/api/v1/nodes")):
+            items = self.cluster.client.ok("GET", path)["items"]
+            listed = {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
+            if listed != {uid: o["metadata"]["resourceVersion"] for uid, o in live.latest(kind).items()}:
+                return False
+        return True
+
+    def history_now(self) -> History:
+        """Return what the observer has, without asking the server."""
+        return History(frozenset(), frozenset([self.cluster.scheduler]), versions=list(self.observer.versions))
+
+    def _is_believed(self) -> bool:
+        """Ask every running scheduler for its beliefs; tell whether they are all true."""
+        self._beliefs = [b for s in self.schedulers.values() if s.is_running and (b := self._belief(s)) is not None]
+        history = self.history_now()
+        history.beliefs = self._beliefs
+        return not beliefs.drift(history)
+
+    def _belief(self, scheduler: SupervisedScheduler) -> beliefs.Belief | None:
+        daemon = scheduler.daemon
+        if daemon.health("/readyz")[0] != 200:
+            return None
+        before = beliefs.dumps(daemon.log())
+        scheduler.signal(signal.SIGUSR2)
+        if not self._wait(lambda: beliefs.dumps(daemon.log()) > before or not daemon.process.is_running, 30.0):
+            return None
+        return beliefs.read_belief(scheduler.name, daemon.log())
+
+    def figure(self, name: str, required: Bound | float, measured: float, unit: str = "") -> None:
+        """Note a figure; `verdict` fails if it is not met.
+
+        Args:
+            name: e.g. ``N``.
+            required: `at_most`, `at_least` or `exactly`; a plain number is an upper bound.
+            measured: what it was.
+            unit: ``s`` for durations, which may take longer by `PODIUM_FAULT_PATIENCE`.
+        """
+        figure = Figure.of(name, required, measured, unit)
+        self.result.figures.append(figure)
+        print(figure)
+
+    def note(self, text: str) -> None:
+        """Add what the reader of the table of results should know."""
+        self.result.notes.append(text)
+
+    def verdict(self, *, tolerated: Sequence[str] = (), ignored: Sequence[str] = ()) -> None:
+        """Judge the run by the criteria of all tests, and by the figures that were noted.
+
+        Args:
+            tolerated: patterns of log lines whose tracebacks are part of the test (a plugin that raises).
+            ignored: words of criteria that do not apply to this test, e.g. ``drift``; they are not counted.
+
+        Raises:
+            AssertionError: a promise was broken or a figure missed.
+        """
+        found = broken_promises(self.history())
+        found["exceptions"] = self._exceptions(tolerated)
+        found["secrets in logs"] = self._leaks()
+        for name in ignored:
+            found.pop(name)
+        self.result.promises = {name: len(violations) for name, violations in found.items()}
+        self.violations = [violation for violations in found.values() for violation in violations]
+        missed = [figure for figure in self.result.figures if not figure.is_accepted]
+        self.result.is_passed = not self.violations and not missed
+        counted = ", ".join(f"{name} {count}" for name, count in self.result.promises.items())
+        print(f"{counted}; seed {self.seed}")
+        assert not self.violations, f"{counted}\n{described(self.violations)}"
+        assert not missed, f"figures missed: {', '.join(map(str, missed))}"
+
+    def _exceptions(self, tolerated: Sequence[str]) -> list[Violation]:
+        return [
+            Violation("C", f"{scheduler.name} logged an exception: {line[:1000]}")
+            for scheduler in self.schedulers.values()
+            for line in scheduler.log().splitlines()
+            if _EXCEPTION.search(line) and not any(re.search(pattern, line) for pattern in tolerated)
+        ]
+
+    def _leaks(self) -> list[Violation]:
+        """Return the logs that contain a private key or one of the test's `secrets`."""
+        keys = [file.read_text().splitlines()[1] for file in self.plane.directory.glob("podium-*.key")]
+        found = []
+        for scheduler in self.schedulers.values():
+            text = scheduler.log()
+            found += [Violation("C", f"{scheduler.name} logged a secret") for s in [*keys, *self.secrets] if s in text]
+        return found
+
+    # --- after it ----------------------------------------------------------------------------------------------------
+
+    def keep(self, directory: Path) -> None:
+        """Keep everything that helps to understand a failed run."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for scheduler in self.schedulers.values():
+            if scheduler.is_running:  # its stacks go to its log
+                scheduler.thaw()
+                scheduler.stop_supervising()
+                scheduler.signal(signal.SIGABRT)
+                self._wait(lambda s=scheduler: not s.is_running, 10.0)  # type: ignore[misc]
+            for number, log in enumerate(scheduler.logs):
+                shutil.copy(log, directory / f"scheduler-{scheduler.name}-{number}.log")
+        for log in [*self.plane.directory.glob("*.log"), *self.directory.glob("*.jsonl")]:
+            if not log.name.startswith("podium-"):
+                shutil.copy(log, directory)
+        if self.audited.audit_file.exists():
+            shutil.copy(self.audited.audit_file, directory)
+        history = self.history_now()
+        history.users = frozenset(s.user for s in self.schedulers.values())
+        history.is_elected, history.requests, history.beliefs = self._is_elected, self.audit.read(), self._beliefs
+        history.save(directory / "history.jsonl")
+        (directory / "violations.txt").write_text("\n".join(map(str, self.violations)) + "\n")
+        (directory / "seed.json").write_text(json.dumps({"seed": self.seed, "test": self.result.test}))
+
+    def close(self) -> None:
+        """End everything that the test started; the control plane stays."""
+        for load in self._loads:
+            load.stop()
+        for scheduler in self.schedulers.values():
+            scheduler.stop()
+            if scheduler.proxy is not None:
+                scheduler.proxy.stop()
+        self.observer.stop()
+        self.cluster.close()

@@ -1,0 +1,79 @@
+"""G5: what a scheduler believes equals what the API server has.
+
+A scheduler logs its cache and queue on SIGUSR2; here the log is read back and held against the observer's record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tests.faults.history.record import Belief, History, Violation, key_of
+from tests.integration.checker import is_live
+
+_END = "scheduling queue"
+
+
+def read_belief(scheduler: str, log: str) -> Belief | None:
+    """Return the last complete dump in a log of JSON lines; None if there is none."""
+    nodes: dict[str, frozenset[str]] = {}
+    found = None
+    for line in _lines(log):
+        if line["msg"] == "cached node":
+            pods = frozenset(pod.rpartition(" ")[0] for pod in line["pods"])
+            if pods or not line["deleted"]:
+                nodes[line["node"]] = pods
+        elif line["msg"] == _END:
+            found = Belief(scheduler, nodes, frozenset(line["pending"]))
+            nodes = {}
+    return found
+
+
+def dumps(log: str) -> int:
+    """Return how many complete dumps a log has."""
+    return sum(line["msg"] == _END for line in _lines(log))
+
+
+def drift(history: History) -> list[Violation]:
+    """G5: every node and every pod on it, and every pending pod, is believed as it is."""
+    nodes = {node["metadata"]["name"]: set[str]() for node in history.latest("Node").values()}
+    pending = set[str]()
+    for uid, pod in history.latest("Pod").items():
+        if not is_live(pod):
+            continue
+        if name := pod["spec"].get("nodeName"):
+            nodes.setdefault(name, set()).add(f"{key_of(pod)} {uid}")
+        elif history.is_ours(pod) and not pod["metadata"].get("deletionTimestamp"):
+            pending.add(key_of(pod))
+    return [Violation("G5", what) for belief in history.beliefs for what in _differences(belief, nodes, pending)]
+
+
+def _differences(belief: Belief, nodes: dict[str, set[str]], pending: set[str]) -> Iterator[str]:
+    who = belief.scheduler
+    for name in sorted({*nodes, *belief.nodes}):
+        if name not in belief.nodes:
+            yield f"{who} does not know {name}"
+        elif name not in nodes:
+            yield f"{who} believes in {name}, which does not exist"
+        else:
+            for pod in sorted(nodes[name] - belief.nodes[name]):
+                yield f"{who} does not know that {pod} is on {name}"
+            for pod in sorted(belief.nodes[name] - nodes[name]):
+                yield f"{who} believes that {pod} is on {name}"
+    for pod in sorted(pending - belief.pending):
+        yield f"{who} has forgotten that {pod} is pending"
+    for pod in sorted(belief.pending - pending):
+        yield f"{who} believes that {pod} is pending"
+
+
+def _lines(log: str) -> Iterable[dict[str, Any]]:
+    """Return the lines that may be part of a dump."""
+    for text in log.splitlines():
+        if '"cached node"' in text or f'"{_END}"' in text:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue  # the last line may be half written
+            if line.get("msg") in ("cached node", _END):
+                yield line

@@ -1,0 +1,128 @@
+"""G1 and G2: no pod is forgotten, no node is given away twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.faults.history.record import History, Json, Version, Violation, key_of
+from tests.integration.api import condition
+from tests.integration.checker import crowding, is_live, nodes_that_fit, static_reasons
+
+STALENESS_S = 2.0
+"""What others did less than this before a bind of ours, we need not have known."""
+
+
+def lost_pods(history: History) -> list[Violation]:
+    """G1: at the end every pod of ours is bound, or fits nowhere and says so."""
+    pods, nodes = list(history.latest("Pod").values()), list(history.latest("Node").values())
+    found = []
+    for pod in pods:
+        if pod["spec"].get("nodeName") or not history.is_ours(pod) or _is_held_back(pod):
+            continue
+        if fitting := nodes_that_fit(pod, nodes, pods):
+            said = (condition(dict(pod)) or {}).get("message", "nothing")
+            found.append(
+                Violation("G1", f"{key_of(pod)} fits {', '.join(fitting[:3])} and is pending; it says: {said}")
+            )
+        elif condition(dict(pod)) is None:
+            found.append(Violation("G1", f"{key_of(pod)} fits nowhere and has no condition that says so"))
+    return found
+
+
+def _is_held_back(pod: Json) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp") or pod["spec"].get("schedulingGates")) or not is_live(pod)
+
+
+def double_bookings(history: History, staleness_s: float = STALENESS_S) -> list[Violation]:
+    """G2: no bind of ours put more on a node than it had, given all that we could have known.
+
+    The changes are replayed in the server's order. A bind that crowds its node, or breaks a rule of it, is excused only
+    if it would have been right without what others changed within `staleness_s` before it.
+    """
+    replay = _Replay(history, staleness_s)
+    return [violation for version in history.ordered() for violation in replay.step(version)]
+
+
+@dataclass(slots=True)
+class _Placed:
+    pod: Json
+    at_s: float
+    is_foreign: bool
+
+
+@dataclass(slots=True)
+class _NodePast:
+    """The versions of a node: each with the time at which the next one took its place (None for the present)."""
+
+    present: Json | None = None
+    former: list[tuple[float, Json | None]] = field(default_factory=list)
+
+    def become(self, node: Json | None, at_s: float) -> None:
+        self.former.append((at_s, self.present))
+        self.present = node
+
+    def within(self, since_s: float) -> Iterator[Json]:
+        """Return the versions that were true at some moment since then."""
+        if self.present is not None:
+            yield self.present
+        for replaced_at_s, node in self.former:
+            if node is not None and replaced_at_s >= since_s:
+                yield node
+
+
+class _Replay:
+    def __init__(self, history: History, staleness_s: float) -> None:
+        self._history = history
+        self._staleness_s = staleness_s
+        self._bound_at = history.bound_at()
+        self._foreign = {r.key for r in history.binds(ours=False) if r.is_done}
+        self._nodes: dict[str, _NodePast] = defaultdict(_NodePast)
+        self._placed: dict[str, dict[str, _Placed]] = defaultdict(dict)
+        self._epoch = 0
+
+    def step(self, version: Version) -> list[Violation]:
+        if version.epoch != self._epoch:
+            self._epoch = version.epoch
+            self._nodes.clear()
+            self._placed.clear()
+        if version.kind == "Node":
+            present = None if version.change == "DELETED" else version.object
+            self._nodes[version.name].become(present, version.at_s)
+            return []
+        return self._pod(version)
+
+    def _pod(self, version: Version) -> list[Violation]:
+        pod = version.object
+        node_name = pod["spec"].get("nodeName")
+        if not node_name:
+            return []
+        here = self._placed[node_name]
+        if version.change == "DELETED" or not is_live(pod):
+            here.pop(version.uid, None)
+            return []
+        known = here.get(version.uid)
+        if known is not None:
+            known.pod = pod
+            return []
+        at_s = min(self._bound_at.get(version.uid, version.at_s), version.at_s)
+        is_foreign = version.key in self._foreign or not self._history.is_ours(pod)
+        here[version.uid] = _Placed(pod, at_s, is_foreign)
+        return [] if is_foreign else self._judge(node_name, pod, at_s)
+
+    def _judge(self, node_name: str, pod: Json, at_s: float) -> list[Violation]:
+        """Return what is wrong with the present bind under every view that we may have had."""
+        since_s = at_s - self._staleness_s
+        placed = self._placed[node_name].values()
+        all_pods = [each.pod for each in placed]
+        known_pods = [each.pod for each in placed if not each.is_foreign or each.at_s < since_s]
+        reasons: list[str] = []
+        for node in self._nodes[node_name].within(since_s):
+            for pods in (all_pods, known_pods):
+                why = [*static_reasons(node, pod), *crowding(node, pods)]
+                if not why:
+                    return []
+                reasons = reasons or why
+        what = "; ".join(reasons) or "there is no such node"
+        return [Violation("G2", f"{key_of(pod)} was bound to {node_name}: {what}", at_s)]

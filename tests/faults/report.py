@@ -1,0 +1,125 @@
+"""One line for each of the 52 tests, and the table of docs/reliability.md.
+
+python -m tests.faults.report            # what the last run found; exit 1 if a test failed
+python -m tests.faults.report --docs     # keep it in docs/reliability/results.jsonl and write the page's table
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tests.faults.results import RESULTS, ROOT, Result, read
+
+COUNT = 52
+PAGE = ROOT / "docs" / "reliability.md"
+KEPT_RESULTS = ROOT / "docs" / "reliability" / "results.jsonl"
+BEGIN, END = "<!-- the table, made by tests.faults.report -->", "<!-- end of the table -->"
+SUM_OF = ("lost", "double bookings", "double binds", "writes after lease end")
+"""The criteria of the last line."""
+
+
+def by_number(results: Iterable[Result]) -> Mapping[int, list[Result]]:
+    """Return the results of each number; a number may have several tests."""
+    found: dict[int, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.number, []).append(result)
+    return found
+
+
+def lines(results: Sequence[Result]) -> list[str]:
+    """Return a line for each number, and the sums of the promises."""
+    found = by_number(results)
+    rows = [_line(number, found.get(number, [])) for number in range(1, COUNT + 1)]
+    return [*rows, totals(results)]
+
+
+def totals(results: Iterable[Result]) -> str:
+    """Return the last line: how often each promise was broken, over all tests."""
+    kept = list(results)
+    return ", ".join(f"{name} {sum(result.promises.get(name, 0) for result in kept)}" for name in SUM_OF)
+
+
+def _line(number: int, results: Sequence[Result]) -> str:
+    if not results:
+        return f"{number:>2}   not run"
+    star = "★" if any(result.is_starred for result in results) else " "
+    figures = "; ".join(str(figure) for result in results for figure in result.figures)
+    verdict = _verdict(results)
+    seeds = " ".join(str(result.seed) for result in results)
+    return f"{number:>2} {star} {verdict}  {results[0].fault}: {figures or _promises(results)}  [seed {seeds}]"
+
+
+def _verdict(results: Sequence[Result]) -> str:
+    """Return pass only if every test passed, and every figure was met as it stands."""
+    if not all(result.is_passed for result in results):
+        return "FAIL"
+    return "pass" if all(figure.is_met for result in results for figure in result.figures) else "slow"
+
+
+def _promises(results: Sequence[Result]) -> str:
+    broken = {name: count for result in results for name, count in result.promises.items() if count}
+    return ", ".join(f"{name} {count}" for name, count in broken.items()) or "promises kept"
+
+
+def table(results: Sequence[Result]) -> str:
+    """Return the table of docs/reliability.md."""
+    head = "| # | fault | required | measured | verdict | date | seed |\n|--:|---|---|---|---|---|--:|\n"
+    found = by_number(results)
+    return head + "".join(_row(number, found.get(number, [])) for number in range(1, COUNT + 1))
+
+
+def _row(number: int, results: Sequence[Result]) -> str:
+    if not results:
+        return f"| {number} | | | | not run | | |\n"
+    star = " ★" if any(result.is_starred for result in results) else ""
+    figures = [figure for result in results for figure in result.figures]
+    required = "<br>".join(
+        dict.fromkeys(f"{figure.name} {figure.required} {figure.unit}".rstrip() for figure in figures)
+    )
+    measured = "<br>".join(f"{figure.name} {figure.measured:g} {figure.unit}".rstrip() for figure in figures)
+    fault = _cell(results[0].fault) + "".join(f"<br>*{_cell(note)}*" for note in _notes(results))
+    dates = max(result.date for result in results)[:10]
+    seeds = " ".join(str(result.seed) for result in results)
+    cells = (f"{number}{star}", fault, required or "C", measured or _promises(results), _verdict(results), dates, seeds)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    return list(dict.fromkeys(note for result in results for note in result.notes))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def page(text: str, results: Sequence[Result]) -> str:
+    """Return the page with the table of these results, and their sums."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table(results)}\nOver all: {totals(results)}.\n\n{END}{after}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the lines; with ``--docs`` write the page too."""
+    results = read(RESULTS) if RESULTS.exists() else []
+    print("\n".join(lines(results)))
+    if "--docs" in arguments:
+        KEPT_RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        merge(results, KEPT_RESULTS)
+        PAGE.write_text(page(PAGE.read_text(), read(KEPT_RESULTS)))
+    return 0 if all(result.is_passed for result in results) else 1
+
+
+def merge(results: Sequence[Result], file: Path) -> None:
+    """Put results into a file in the place of the former ones of the same tests."""
+    former = read(file) if file.exists() else []
+    latest = {result.test: result for result in [*former, *results]}
+    file.unlink(missing_ok=True)
+    for result in sorted(latest.values(), key=lambda result: (result.number, result.test)):
+        result.append_to(file)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
