@@ -17,6 +17,7 @@ help:
 	@echo "make test-fast         unit, property and conformance tests only"
 	@echo "make test-integration  tests on the real kube-apiserver only"
 	@echo "make faults            every fault test on a real control plane, an hour; make soak: two hours of random faults"
+	@echo "make simulate          thousands of histories in virtual time, HISTORIES=100000 of them"
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make release           wheel, sdist and SBOM, in dist"
@@ -115,6 +116,16 @@ faults: dev controlplane
 # Random faults for two hours; SOAK adds arguments, e.g. make soak SOAK='--soak-minutes 20'
 soak: dev controlplane
 	PODIUM_FAULT_PATIENCE=1 $(PYTEST) -s --faults $(SOAK) tests/faults/test_soak.py
+
+# Histories of the scheduler's own code in virtual time (docs/explanation/simulation.md); what ran is written to RECORD,
+# and left out when the command is given again. HISTORIES, FROM (the first seed) and RECORD are meant to be set.
+HISTORIES ?= 1000
+FROM ?= 0
+RECORD ?= build/simulation.jsonl
+.PHONY: simulate
+simulate: dev
+	@mkdir -p $(dir $(RECORD))
+	$(BIN)/python -m tests.simulation --seed $(FROM) --count $(HISTORIES) --record $(RECORD)
 
 # --- measuring it ----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from scheduler.framework.plugin_args import ArgsError
 from scheduler.framework.points import takes_part_in
 from scheduler.framework.profile import args_problem
 from scheduler.framework.registry import ENTRY_POINT_GROUP as PLUGIN_GROUP
-from scheduler.framework.registry import Registry, RegistryError, class_made_by
+from scheduler.framework.registry import Registry, RegistryError
 from scheduler.kube.lease import LeaseConfig, LeaseConfigError
 from scheduler.plugins import IN_TREE
 
@@ -153,14 +153,14 @@ def _load_problems(profile: Profile, index: int, registry: Registry) -> Iterator
 
 
 def _points_are_known(registry: Registry, name: str) -> bool:
-    return name in KNOWN_POINTS or class_made_by(registry.load(name)) is not None
+    return name in KNOWN_POINTS or registry.made(name) is not None
 
 
 def _implements(registry: Registry, point: str, name: str) -> bool:
     """Say whether the plugin takes part; of one whose class nobody knows before it is made the best is assumed."""
     if name in KNOWN_POINTS:
         return point in KNOWN_POINTS[name]
-    made = class_made_by(registry.load(name))
+    made = registry.made(name)
     return made is None or takes_part_in(made, point)
 
 

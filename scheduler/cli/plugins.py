@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from scheduler.api import API_VERSION
 from scheduler.config.default_plugins import KNOWN_POINTS
 from scheduler.framework.points import POINTS, takes_part_in
-from scheduler.framework.registry import Registry, RegistryError, class_made_by
+from scheduler.framework.registry import Registry, RegistryError
 from scheduler.plugins import IN_TREE
 from scheduler.telemetry import logging
 
@@ -51,7 +51,7 @@ def _rows(registry: Registry) -> Iterator[_Row]:
     for name in registry.names:
         try:
             origin = registry.origin(name)
-            made = class_made_by(registry.load(name))
+            made = registry.made(name)
         except RegistryError as error:
             yield _Row(name, "", "", None, None, str(error))
             continue

@@ -20,7 +20,7 @@ from scheduler.api import API_VERSION, Handle, Plugin, PluginArgs, PluginFactory
 from scheduler.framework.plugin_args import decode_args, loose_part
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["ENTRY_POINT_GROUP", "HANDED_IN", "IN_TREE", "Origin", "Registry", "RegistryError", "class_made_by"]
+__all__ = ["ENTRY_POINT_GROUP", "HANDED_IN", "IN_TREE", "Origin", "Registry", "RegistryError"]
 
 ENTRY_POINT_GROUP = "podium.plugins"
 IN_TREE = "podium (in-tree)"
@@ -73,6 +73,7 @@ class Registry:
         self._in_tree = frozenset(in_tree) - handed_in.keys()
         self._given: dict[str, PluginFactory] = {**in_tree, **handed_in}
         self._loaded: dict[str, PluginFactory] = {}
+        self._made: dict[str, type[Plugin] | None] = {}
         self._origins: dict[str, list[Origin]] = {name: [Origin(IN_TREE)] for name in in_tree}
         self._origins |= {name: [Origin(HANDED_IN)] for name in handed_in}
         self._entry_points: dict[str, metadata.EntryPoint] = {}
@@ -138,11 +139,20 @@ class Registry:
         factory = self._loaded.get(name)
         if factory is None:
             factory = self._given.get(name) or self._import(name, origin)
-            made = class_made_by(factory)
+            made = _class_made_by(factory)
             if made is not None:
                 _check_class(name, made, origin)
-            self._loaded[name] = factory
+            self._loaded[name], self._made[name] = factory, made
         return factory
+
+    def made(self, name: str) -> type[Plugin] | None:
+        """Return the class of a plugin; None if its factory is a function that does not say.
+
+        Raises:
+            RegistryError: the plugin cannot be had.
+        """
+        self.load(name)
+        return self._made[name]
 
     def is_loaded(self, name: str) -> bool:
         """Say whether nothing is left to be imported for the plugin; so it is for unknown ones."""
@@ -167,7 +177,7 @@ class Registry:
             RegistryError: the plugin cannot be had.
             ArgsError: they do not fit.
         """
-        kind = getattr(class_made_by(self.load(name)), "Args", None)
+        kind = getattr(self.made(name), "Args", None)
         return args if kind is None or isinstance(args, kind) else decode_args(kind, args)
 
     def make(self, name: str, args: Any, handle: Handle) -> Plugin:
@@ -196,7 +206,7 @@ class Registry:
         return factory
 
 
-def class_made_by(factory: PluginFactory) -> type[Plugin] | None:
+def _class_made_by(factory: PluginFactory) -> type[Plugin] | None:
     """Return the class of the plugins that a factory makes, or None if a function does not say."""
     made: object = factory
     if not isinstance(factory, type):

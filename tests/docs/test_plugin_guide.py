@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.config.options import PluginFaults, load_options
-from scheduler.framework.registry import class_made_by
+from scheduler.framework.registry import Registry
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "write-a-plugin.md"
 
@@ -33,7 +33,8 @@ def test_python_blocks_run_in_their_order() -> None:
     for block in blocks("python"):
         line = text[: text.index(block)].count("\n")
         exec(compile("\n" * line + block, str(GUIDE), "exec", dont_inherit=True), namespace)
-    assert class_made_by(namespace["QuietNodes"]) is not None  # type: ignore[arg-type]
+    plugins = Registry({"QuietNodes": namespace["QuietNodes"]})  # type: ignore[dict-item]
+    assert plugins.made("QuietNodes") is namespace["QuietNodes"]
 
 
 def test_ten_lines_are_ten_lines() -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
+from pathlib import Path
 
 from tests.simulation.history import run_history
+from tests.simulation.many import Tally, run_many
 from tests.simulation.plan import Plan, make_plan
 from tests.simulation.quiet import silence
+from tests.simulation.record import Record
 from tests.simulation.shrink import shrunk
 
 HASH_SEED = "PYTHONHASHSEED"
+_SHOWN = 3
+_BATCH = 500
 
 
 def repeatable() -> None:
@@ -27,6 +31,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1)
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first violation")
+    parser.add_argument("--record", type=Path, help="keep going, write down what ran, and leave out what is there")
     parser.add_argument("--shrink", action="store_true", help="show the smallest plan that fails like the seed's")
     parser.add_argument("--verbose", action="store_true", help="with the log lines of the schedulers")
     given = parser.parse_args()
@@ -36,27 +41,29 @@ def main() -> int:
     if given.shrink:
         _show(shrunk(make_plan(given.seed)))
         return 1
-    return _run(range(given.seed, given.seed + given.count), keep_going=given.keep_going)
+    seeds = range(given.seed, given.seed + given.count)
+    tally = _run_with_record(seeds, Record(given.record)) if given.record else _run(seeds, given.keep_going)
+    print(f"{tally} in {tally.wall_s:.0f} s, {tally.speed}")
+    return 1 if tally.violated else 0
 
 
-def _run(seeds: range, *, keep_going: bool) -> int:
-    started_s, done, broken, bound, writes, virtual_s = time.perf_counter(), 0, [], 0, 0, 0.0
-    for seed in seeds:
-        outcome = run_history(make_plan(seed))
-        done, bound, writes = done + 1, bound + outcome.bound, writes + outcome.writes
-        virtual_s += outcome.virtual_s
-        for violation in outcome.violations[:3]:
+def _run(seeds: range, keep_going: bool) -> Tally:
+    tally = Tally()
+    for seed, outcome, so_far in run_many(seeds):
+        tally = so_far
+        for violation in outcome.violations[:_SHOWN]:
             print(f"seed {seed}: {violation}", flush=True)
-        if outcome.violations:
-            broken.append(seed)
-            if not keep_going:
-                break
-    took_s = time.perf_counter() - started_s
-    print(
-        f"{done} histories, {len(broken)} violated, {bound} pods bound, {writes} writes, "
-        f"{virtual_s / 3600:.1f} h of virtual time in {took_s:.0f} s, {done / took_s * 60:.0f} histories a minute"
-    )
-    return 1 if broken else 0
+        if outcome.violations and not keep_going:
+            break
+    return tally
+
+
+def _run_with_record(seeds: range, record: Record) -> Tally:
+    for start in range(seeds.start, seeds.stop, _BATCH):
+        batch = range(start, min(start + _BATCH, seeds.stop))
+        if not record.has(batch.start, len(batch)):
+            record.add(batch.start, len(batch), _run(batch, keep_going=True))
+    return record.total()
 
 
 def _show(plan: Plan) -> None:

@@ -6,12 +6,12 @@ deeds and faults ──60 s──▶ faults end ──settle──▶ what must 
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from dataclasses import dataclass
-from datetime import timedelta
 
 from tests.simulation.model_api import URGENT, Json, ModelApi
-from tests.simulation.network import Link, Weather
+from tests.simulation.network import Link, Traffic, Weather
 from tests.simulation.plan import Deed, Plan
 from tests.simulation.promises import Promises, Violation
 from tests.simulation.replica import SCHEDULER_NAME, Replica
@@ -24,7 +24,6 @@ _SETTLE_S = 45.0
 _FIND_DEAD_STREAM_S = 110.0
 """A watch that says nothing is given up after 90 s."""
 _AFTER_VICTIMS_S = 15.0
-_REAP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +33,20 @@ class Outcome:
     Attributes:
         violations: of promises, in order.
         bound: pods that were on a node in the end; ``pending``: that were not.
-        writes: how many the schedulers sent.
+        requests: how many the schedulers sent; ``writes``: those that would change something.
+        lines: of watches that reached them.
         virtual_s: length of the history.
+        fingerprint: of all requests and their moments: the same history has the same one.
     """
 
     violations: tuple[Violation, ...]
     bound: int
     pending: int
+    requests: int
     writes: int
+    lines: int
     virtual_s: float
+    fingerprint: int
 
 
 def run_history(plan: Plan) -> Outcome:
@@ -62,9 +66,9 @@ class _History:
         self._loop = loop
         self._chance = random.Random(plan.seed)
         self._start_s = loop.time()
-        self.api = ModelApi(self._elapsed_s)
+        self.api = ModelApi(self._elapsed_s, loop.call_later)
         self.promises = Promises(self.api, self._elapsed_s)
-        self._writes = 0
+        self._traffic = Traffic()
 
     def _elapsed_s(self) -> float:
         return self._loop.time() - self._start_s
@@ -73,7 +77,6 @@ class _History:
         weather = Weather(self._plan.faults, self._elapsed_s, self._chance)
         self.replicas = [self._replica(number, weather) for number in range(self._plan.replicas)]
         self.promises.replicas = self.replicas
-        reaper = self._loop.create_task(self._reap())
         for replica in self.replicas:
             replica.start()
         try:
@@ -81,12 +84,20 @@ class _History:
             await self._settle()
             self.promises.settled()
         finally:
-            reaper.cancel()
             for replica in self.replicas:
                 await replica.end()
         pods = self.api.pods()
         bound = sum(1 for pod in pods if pod["spec"].get("nodeName"))
-        return Outcome(tuple(self.promises.violations), bound, len(pods) - bound, self._writes, self._elapsed_s())
+        return Outcome(
+            tuple(self.promises.violations),
+            bound=bound,
+            pending=len(pods) - bound,
+            requests=self._traffic.requests,
+            writes=self._traffic.writes,
+            lines=self._traffic.lines,
+            virtual_s=self._elapsed_s(),
+            fingerprint=self._traffic.fingerprint,
+        )
 
     async def _settle(self) -> None:
         thaws_s = [deed.at_s + deed.number for deed in self._plan.deeds if deed.kind == "freeze"]
@@ -98,23 +109,15 @@ class _History:
 
     def _replica(self, number: int, weather: Weather) -> Replica:
         chance = random.Random(self._plan.seed * 31 + number)
-        return Replica(number, lambda: Link(self.api, number, weather, chance, self._sent), chance)
-
-    def _sent(self, replica: int, method: str, path: str) -> None:
-        self._writes += 1
-        self.promises.sent(replica, method, path)
-        self.promises.bound()
-
-    async def _reap(self) -> None:
-        while True:
-            await asyncio.sleep(_REAP_S)
-            self.api.reap(self.api.objects.clock() + timedelta())
+        connect = functools.partial(
+            Link, self.api, number, weather, chance, on_write=self.promises.sent, traffic=self._traffic
+        )
+        return Replica(number, connect, chance)
 
     async def _do_everything(self) -> None:
         for deed in self._plan.deeds:
             await asyncio.sleep(max(deed.at_s - self._elapsed_s(), 0.0))
             await getattr(self, f"_{deed.kind}")(deed)
-            self.promises.bound()
 
     # --- deeds -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ request, without its HTTP. A request is carried out in one step at one moment of
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -22,7 +23,7 @@ from scheduler.testing.apiserver.listing import ListOptions, encode_list, list_p
 from scheduler.testing.apiserver.objects import Objects
 from scheduler.testing.apiserver.resources import BY_PATH, by_kind
 from scheduler.testing.apiserver.status import ApiStatusError, success, unknown_path
-from scheduler.testing.apiserver.store import Store, encode_json
+from scheduler.testing.apiserver.store import Change, Store, encode_json
 from scheduler.testing.apiserver.target import Target
 from scheduler.testing.apiserver.watching import Watcher, bookmark_line
 
@@ -34,6 +35,10 @@ URGENT = "urgent"
 Json = dict[str, Any]
 _EPOCH = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
 _BOUND = encode_json(success(code=201))
+_KUBELET_S = 0.25
+"""From the end of a pod's time to its removal."""
+_PATHS = 1_000
+"""How many are remembered with what they mean: histories ask for the same ones."""
 _PODS, _NODES = BY_PATH[("", "v1", "pods")], BY_PATH[("", "v1", "nodes")]
 
 
@@ -42,10 +47,14 @@ class ModelApi:
 
     Args:
         now_s: virtual time in seconds.
+        later: calls something with an argument after so many seconds.
     """
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, now_s: Callable[[], float], later: Callable[[float, Callable[[str], None], str], object]
+    ) -> None:
         self.store = Store()
+        self.store.table(_PODS).subscribers[_Kubelets(self, later)] = None
         self.objects = Objects(self.store, lambda: _EPOCH + dt.timedelta(seconds=now_s()))
         for name in ("default", "kube-system"):
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -63,10 +72,10 @@ class ModelApi:
 
     def watch(self, path: str) -> Watcher | Response:
         """Open a watch; a Response is a refusal."""
-        target, options = self._collection(path)
+        target, options = _collection(path)
         watcher = Watcher(target.resource, target.prefix, options.matches, view_converter(target.resource))
         begin_watch(self.store, watcher, target, options)
-        self.store.table(target.resource).subscribers.add(watcher)
+        self.store.table(target.resource).subscribers[watcher] = None
         return watcher
 
     def bookmark(self, watcher: Watcher) -> bytes:
@@ -75,12 +84,12 @@ class ModelApi:
 
     def unwatch(self, path: str, watcher: Watcher) -> None:
         """Forget a watch."""
-        self.store.table(self._collection(path)[0].resource).subscribers.discard(watcher)
+        self.store.table(_collection(path)[0].resource).subscribers.pop(watcher, None)
 
     def _carried_out(self, method: str, path: str, body: bytes | None, content_type: str) -> Response:
         if method == "GET" and (document := discover(path)) is not None:
             return Response(200, {}, encode_json(document))
-        target = self._target(path)
+        target = _target(path)
         decoded: Any = msgspec.json.decode(body) if body else {}
         if target.subresource == "binding":
             bind(self.objects, target, decoded)
@@ -89,7 +98,7 @@ class ModelApi:
             case "GET" if target.name:
                 stored = self.objects.get(target)
             case "GET":
-                found, options = self._collection(path)
+                found, options = _collection(path)
                 return Response(200, {}, encode_list(found.resource, list_page(self.store, found, options)))
             case "POST":
                 stored = self.objects.create(target, decoded)
@@ -105,18 +114,6 @@ class ModelApi:
             case _:
                 raise unknown_path()
         return Response(201 if method == "POST" else 200, {}, stored.typed_body(target.resource))
-
-    @staticmethod
-    def _target(path: str) -> Target:
-        route = parse_path(urlsplit(path).path)
-        resource = None if route is None else BY_PATH.get((route.group, route.version, route.plural))
-        if route is None or resource is None:
-            raise unknown_path()
-        return Target(resource, route.namespace, route.name, route.subresource)
-
-    def _collection(self, path: str) -> tuple[Target, ListOptions]:
-        target = self._target(path)
-        return target, ListOptions.parse(target.resource, dict(parse_qsl(urlsplit(path).query)))
 
     # --- what users, kubelets and other controllers do ---------------------------------------------------------------
 
@@ -168,9 +165,36 @@ class ModelApi:
             target = Target(_NODES, "", name)
             self.objects.patch(target, "application/merge-patch+json", {"spec": spec})
 
-    def reap(self, now: dt.datetime) -> None:
-        """Remove the pods whose time to terminate is over, as their kubelets do."""
-        for pod in self.pods():
-            due = pod["metadata"].get("deletionTimestamp")
-            if due is not None and dt.datetime.fromisoformat(due) <= now:
-                self.delete_pod(pod["metadata"]["name"], grace_s=0)
+
+class _Kubelets:
+    """Remove the pods whose time to terminate is over."""
+
+    def __init__(self, api: ModelApi, later: Callable[[float, Callable[[str], None], str], object]) -> None:
+        self._api = api
+        self._later = later
+
+    def offer(self, change: Change) -> None:
+        metadata = {} if change.after is None else change.after.data["metadata"]
+        if "deletionTimestamp" in metadata:
+            self._later(metadata["deletionGracePeriodSeconds"] + _KUBELET_S, self._look, metadata["name"])
+
+    def _look(self, name: str) -> None:
+        pod = self._api.pod(name)
+        due = None if pod is None else pod["metadata"].get("deletionTimestamp")
+        if due is not None and dt.datetime.fromisoformat(due) <= self._api.objects.clock():
+            self._api.delete_pod(name, grace_s=0)
+
+
+@functools.lru_cache(maxsize=_PATHS)
+def _target(path: str) -> Target:
+    route = parse_path(urlsplit(path).path)
+    resource = None if route is None else BY_PATH.get((route.group, route.version, route.plural))
+    if route is None or resource is None:
+        raise unknown_path()
+    return Target(resource, route.namespace, route.name, route.subresource)
+
+
+@functools.lru_cache(maxsize=_PATHS)
+def _collection(path: str) -> tuple[Target, ListOptions]:
+    target = _target(path)
+    return target, ListOptions.parse(target.resource, dict(parse_qsl(urlsplit(path).query)))

@@ -15,8 +15,10 @@ import asyncio
 import contextvars
 import math
 import random
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from scheduler.kube.errors import TransportError, api_error
 from scheduler.kube.transport import JSON, Response
@@ -26,10 +28,33 @@ from scheduler.testing.apiserver.watching import Watcher
 from tests.simulation.model_api import ModelApi
 from tests.simulation.plan import Fault
 
-__all__ = ["Link", "Sent", "Weather"]
+__all__ = ["Link", "Sent", "Traffic", "Weather"]
 
 Sent = Callable[[int, str, str], None]
 """Is told of each write when it is sent: replica, method, path."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What has passed.
+
+    Attributes:
+        requests: that were sent; ``writes``: those that would change something.
+        lines: of watches that arrived.
+        fingerprint: of all requests and their moments.
+    """
+
+    requests: int = 0
+    writes: int = 0
+    lines: int = 0
+    fingerprint: int = 0
+
+    def sent(self, now_s: float, method: str, path: str) -> None:
+        """Count a request."""
+        self.requests += 1
+        self.writes += method != "GET"
+        self.fingerprint = zlib.crc32(f"{now_s} {method} {path}".encode(), self.fingerprint)
+
 
 _LATENCY_S = (0.0005, 0.01)
 _SLOW_S = (0.5, 6.0)
@@ -54,6 +79,8 @@ class Weather:
         self._edges_s = [edge_s for fault in faults for edge_s in (fault.start_s, fault.end_s)]
         self._elapsed_s = elapsed_s
         self._chance = chance
+        self._present: list[Fault] = []
+        self._until_s = 0.0
 
     def is_on(self, kind: str, replica: int) -> bool:
         """Say whether there is such a fault for a replica."""
@@ -66,17 +93,21 @@ class Weather:
 
     def changes_in_s(self) -> float:
         """Return in how many seconds a fault begins or ends next."""
-        now_s = self._elapsed_s()
-        return min((edge_s - now_s + _JUST_AFTER_S for edge_s in self._edges_s if edge_s >= now_s), default=math.inf)
+        return self._look_up()[1] - self._elapsed_s() + _JUST_AFTER_S
 
     def _find(self, kind: str, replica: int) -> Fault | None:
-        if not self._faults:
-            return None
-        now_s = self._elapsed_s()
-        for fault in self._faults:
-            if fault.kind == kind and fault.replica in {-1, replica} and fault.start_s <= now_s < fault.end_s:
+        for fault in self._look_up()[0]:
+            if fault.kind == kind and fault.replica in {-1, replica}:
                 return fault
         return None
+
+    def _look_up(self) -> tuple[list[Fault], float]:
+        """Return the present faults, and until when it stays so."""
+        now_s = self._elapsed_s()
+        if now_s >= self._until_s:
+            self._present = [fault for fault in self._faults if fault.start_s <= now_s < fault.end_s]
+            self._until_s = min((edge_s for edge_s in self._edges_s if edge_s > now_s), default=math.inf)
+        return self._present, self._until_s
 
 
 class Link:
@@ -88,14 +119,24 @@ class Link:
         weather: the faults.
         chance: latencies.
         on_write: is told of writes as they are sent.
+        traffic: counts.
     """
 
-    def __init__(self, api: ModelApi, replica: int, weather: Weather, chance: random.Random, on_write: Sent) -> None:
+    def __init__(
+        self,
+        api: ModelApi,
+        replica: int,
+        weather: Weather,
+        chance: random.Random,
+        on_write: Sent,
+        traffic: Traffic,
+    ) -> None:
         self._api = api
         self._replica = replica
         self._weather = weather
         self._chance = chance
         self._on_write = on_write
+        self._traffic = traffic
         self._loop = asyncio.get_running_loop()
 
     async def request(self, method, path, *, body=None, content_type=JSON, timeout_s):
@@ -103,17 +144,17 @@ class Link:
             await asyncio.sleep(self._latency_s())
             raise TransportError("connection refused", sent=False, refused=True)
         is_write = method != "GET"
+        self._traffic.sent(self._loop.time(), method, path)
         if is_write:
             self._on_write(self._replica, method, path)
         answered: asyncio.Future[Response] = self._loop.create_future()
         if not self._is_lost(is_write):
             self._later(self._arrive, answered, method, path, body, content_type)
+        give_up = self._loop.call_later(timeout_s, self._give_up, answered, timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await answered
-        except TimeoutError:
-            answered.cancel()
-            raise TransportError(f"no answer within {timeout_s} s", sent=True) from None
+            return await answered
+        finally:
+            give_up.cancel()
 
     def _is_lost(self, is_write: bool) -> bool:
         if self._weather.is_on("blackhole", self._replica):
@@ -123,7 +164,7 @@ class Link:
     def _arrive(
         self, answered: asyncio.Future[Response], method: str, path: str, body: bytes | None, kind: str
     ) -> None:
-        if answered.cancelled():
+        if answered.done():
             return  # the sender has closed the connection: what was still on its way is lost
         response = self._refusal() if method != "GET" else None
         if response is None:
@@ -142,6 +183,11 @@ class Link:
     def _come_back(answered: asyncio.Future[Response], response: Response) -> None:
         if not answered.done():
             answered.set_result(response)
+
+    @staticmethod
+    def _give_up(answered: asyncio.Future[Response], after_s: float) -> None:
+        if not answered.done():
+            answered.set_exception(TransportError(f"no answer within {after_s} s", sent=True))
 
     def _refusal(self) -> Response | None:
         if not self._weather.hits("refused", self._replica):
@@ -195,6 +241,7 @@ class Link:
                 chunk = b"".join(line + line for line in chunk.splitlines(keepends=True))
             if is_over:
                 return
+            self._traffic.lines += chunk.count(b"\n")
             yield chunk
 
     async def _next_chunk(self, watcher: Watcher) -> bytes:

@@ -16,12 +16,14 @@ import re
 from dataclasses import dataclass, field
 
 from scheduler.testing.apiserver.resources import BY_PATH
+from scheduler.testing.apiserver.store import Change
 from tests.simulation.model_api import Json, ModelApi
 from tests.simulation.replica import SCHEDULER_NAME, Replica
 
 __all__ = ["Promises", "Violation"]
 
 _LEASES = re.compile(r"/leases")
+_PODS, _NODES = BY_PATH[("", "v1", "pods")], BY_PATH[("", "v1", "nodes")]
 _LEASE_RESOURCE = BY_PATH[("coordination.k8s.io", "v1", "leases")]
 
 
@@ -43,7 +45,7 @@ class Violation:
         return f"{self.promise} at {self.at_s:.3f} s: {self.what}"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Promises:
     """Watches one history.
 
@@ -55,6 +57,10 @@ class Promises:
     elapsed_s: object
     replicas: list[Replica] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for resource in (_PODS, _NODES):
+            self.api.store.table(resource).subscribers[self] = None
 
     def broken(self, promise: str, what: str) -> None:
         """Note a violation."""
@@ -78,8 +84,9 @@ class Promises:
                 return stored.data["spec"].get("holderIdentity") or ""
         return ""
 
-    def bound(self) -> None:
-        """Something has changed: no node may hold more than it has."""
+    def offer(self, change: Change) -> None:
+        """A pod or node has changed: no node may hold more than it has."""
+        del change
         used = _used(self.api)
         for node in self.api.nodes():
             name = node["metadata"]["name"]

@@ -9,7 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.simulation.history import run_history
+from tests.simulation.many import Tally
 from tests.simulation.plan import Deed, Fault, Plan, make_plan
+from tests.simulation.record import Record
 from tests.simulation.regressions import REGRESSIONS
 from tests.simulation.shrink import shrunk
 
@@ -51,6 +53,27 @@ def test_the_same_seed_is_the_same_history():
     """Down to the number of writes and the end of time."""
     said = {run("tests.simulation", "--seed", "12").stdout.split(" in ")[0] for _ in range(2)}
     assert len(said) == 1
+
+
+@pytest.mark.timeout(60)
+def test_a_history_does_not_depend_on_those_before():
+    """So that a seed that failed among thousands fails alone."""
+    with capture_logs():
+        alone = run_history(make_plan(12)).fingerprint
+        assert [run_history(make_plan(seed)).fingerprint for seed in (11, 12)][1] == alone
+
+
+def test_a_record_says_what_ran_on_which_code(tmp_path):
+    """Batches of the present code are not run again; those of another code do not count."""
+    path, tally = tmp_path / "record.jsonl", Tally(histories=500, violated={7: "G1"}, by_kind={"down": 3})
+    Record(path).add(0, 500, tally)
+    record = Record(path)
+    assert record.has(0, 500)
+    assert not record.has(500, 500)
+    assert record.total() == tally
+    record.product = "another"
+    assert not record.has(0, 500)
+    assert record.total() == Tally()
 
 
 def test_a_plan_is_made_small():

@@ -1,15 +1,19 @@
 """An event loop whose time passes only when nobody has anything to do: an hour of waiting takes no time at all.
 
-Everything else is asyncio's own loop, so tasks run in the same order in every run of the same program. What belongs to
-one process of the simulation can be frozen, as by SIGSTOP: its callbacks wait until it is thawed, while time goes on.
+Tasks and futures are asyncio's own. What runs next is decided here: everything that is due, in the order in which it
+was planned; then time moves to whatever is due next, of equals the one planned first. So every run of the same program
+is the same. What belongs to one process of the simulation can be frozen, as by SIGSTOP: its callbacks wait until it is
+thawed, while time goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import selectors
+import heapq
+import itertools
 import weakref
+from collections import deque
 
 __all__ = ["PROCESS", "StalledError", "VirtualLoop"]
 
@@ -18,47 +22,55 @@ PROCESS: contextvars.ContextVar[int | None] = contextvars.ContextVar("process", 
 
 _START_S = 1_000.0
 _TICK_S = 1e-6
-_MAX_TURNS = 200_000
+_MAX_STEPS_AT_ONCE = 100_000
 
 
 class StalledError(RuntimeError):
-    """Every task waits for something that nothing will ever bring."""
+    """Every task waits for something that nothing will ever bring, or the program works on while time stands still."""
 
 
-class _Idle(selectors.SelectSelector):
-    """Waits for no file; a wait with an end moves the time to its end."""
+class _Planned:
+    """A callback that will run, or that is cancelled: as asyncio's handles, with nothing to tell a debugger."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.now_s = _START_S
-        self.turns = 0
+    __slots__ = ("arguments", "callback", "context", "is_cancelled", "when_s")
 
-    def select(self, timeout=None):
-        self.turns += 1
-        if self.turns > _MAX_TURNS:
-            raise StalledError("the program turns without end")
-        if timeout is None:
-            raise StalledError("nothing is scheduled any more, but the program has not ended")
-        self.now_s += max(timeout, 0.0)
-        return []
+    def __init__(self, when_s, callback, arguments, context) -> None:
+        self.when_s = when_s
+        self.callback = callback
+        self.arguments = arguments
+        self.context = contextvars.copy_context() if context is None else context  # an empty one is falsy
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        self.callback = self.arguments = None
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self.when_s
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """The loop; ``time`` is virtual, in seconds."""
 
     def __init__(self) -> None:
-        self._idle = _Idle()
+        self._now_s = _START_S
+        self._due: deque[_Planned] = deque()
+        self._later: list[tuple[float, int, _Planned]] = []
+        self._number = itertools.count()
         self._thaws_s: dict[int, float] = {}
         self._dead: set[int] = set()
-        self._tasks: dict[int, weakref.WeakSet[asyncio.Task]] = {}
-        super().__init__(self._idle)
+        self._tasks: dict[int, weakref.WeakKeyDictionary[asyncio.Task, None]] = {}
+        super().__init__()
 
     def time(self) -> float:
-        return self._idle.now_s
+        return self._now_s
 
     def freeze(self, process: int, for_s: float) -> None:
         """Let nothing of a process run for so long."""
-        self._thaws_s[process] = self.time() + for_s
+        self._thaws_s[process] = self._now_s + for_s
 
     def thaw(self, process: int) -> None:
         """Let a process go on now."""
@@ -68,7 +80,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         task = super().create_task(coro, name=name, context=context)
         process = PROCESS.get() if context is None else context.get(PROCESS)
         if process is not None:
-            self._tasks.setdefault(process, weakref.WeakSet()).add(task)
+            self._tasks.setdefault(process, weakref.WeakKeyDictionary())[task] = None
         return task
 
     async def bury(self, process: int) -> None:
@@ -79,28 +91,64 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         await asyncio.gather(*left, return_exceptions=True)
         self._dead.add(process)
 
+    # --- planning ----------------------------------------------------------------------------------------------------
+
     def call_soon(self, callback, *args, context=None):
-        return self._owned(super().call_soon, (), callback, args, context)
+        planned = _Planned(self._now_s, callback, args, context)
+        self._due.append(planned)
+        return planned
+
+    call_soon_threadsafe = call_soon  # there is one thread
+
+    def call_later(self, delay, callback, *args, context=None):
+        when_s = self._now_s + delay
+        planned = _Planned(when_s, callback, args, context)
+        heapq.heappush(self._later, (when_s, next(self._number), planned))
+        return planned
 
     def call_at(self, when, callback, *args, context=None):
-        return self._owned(super().call_at, (when,), callback, args, context)
+        planned = _Planned(when, callback, args, context)
+        heapq.heappush(self._later, (when, next(self._number), planned))
+        return planned
 
-    def _owned(self, plan, when, callback, args, context):
-        """Plan a callback that waits while its process is frozen, and that can still be cancelled then."""
-        context = contextvars.copy_context() if context is None else context  # an empty one is falsy
-        process = context.get(PROCESS)
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    def _run_once(self) -> None:
+        """Do all that is due; if that is nothing, move time."""
+        due, left = self._due, _MAX_STEPS_AT_ONCE
+        if not due:
+            self._move_time()
+        while due and not self._stopping:
+            planned = due.popleft()
+            if planned.is_cancelled or ((self._thaws_s or self._dead) and self._is_held(planned)):
+                continue
+            try:
+                planned.context.run(planned.callback, *planned.arguments)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  as every loop: it is told, and others go on
+                self.call_exception_handler({"message": f"exception in {planned.callback}", "exception": error})
+            left -= 1
+            if not left:
+                raise StalledError("the program works on and on while time stands still")
+
+    def _move_time(self) -> None:
+        later = self._later
+        while later and later[0][2].is_cancelled:
+            heapq.heappop(later)
+        if not later:
+            raise StalledError("nothing is planned any more, but the program has not ended")
+        self._now_s = max(self._now_s, later[0][0])
+        while later and later[0][0] <= self._now_s:
+            self._due.append(heapq.heappop(later)[2])
+
+    def _is_held(self, planned: _Planned) -> bool:
+        """Say whether a callback's process cannot run; one that is frozen gets it when it thaws."""
+        process = planned.context.get(PROCESS)
         if process is None:
-            return plan(*when, callback, *args, context=context)
-
-        def run():
-            thaws_s = self._thaws_s.get(process, 0.0)
-            if self.time() + _TICK_S < thaws_s:
-                super(VirtualLoop, self).call_at(thaws_s, run, context=context)
-            elif not handle.cancelled() and process not in self._dead:
-                callback(*args)
-
-        handle = plan(*when, run, context=context)
-        return handle
-
-    def _write_to_self(self) -> None:
-        """Nothing sleeps in a system call, so nothing has to be woken (call_soon_threadsafe comes from this thread)."""
+            return False
+        thaws_s = self._thaws_s.get(process, 0.0)
+        if self._now_s + _TICK_S < thaws_s:
+            heapq.heappush(self._later, (thaws_s, next(self._number), planned))
+            return True
+        return process in self._dead

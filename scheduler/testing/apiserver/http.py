@@ -245,7 +245,7 @@ class HttpApi:
         watcher = Watcher(target.resource, target.prefix, options.matches, view_converter(target.resource))
         subscribers = self._objects.store.table(target.resource).subscribers
         begin_watch(self._objects.store, watcher, target, options)
-        subscribers.add(watcher)
+        subscribers[watcher] = None
         self._watchers.add(watcher)
         try:
             await response.prepare(request)
@@ -254,7 +254,7 @@ class HttpApi:
         except (ConnectionResetError, ConnectionError):
             pass  # the client went away, which is how watches end
         finally:
-            subscribers.discard(watcher)
+            subscribers.pop(watcher, None)
             self._watchers.discard(watcher)
         return response
 

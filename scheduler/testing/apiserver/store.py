@@ -96,7 +96,7 @@ class Table:
         self.objects: dict[str, Stored] = {}
         self.history: deque[Change] = deque()
         self.compacted = 0
-        self.subscribers: set[Subscriber] = set()
+        self.subscribers: dict[Subscriber, None] = {}  # in order, so that they hear in order
         self._history_limit = history_limit
         self._sorted_keys: list[str] = []
 

@@ -50,7 +50,7 @@ def test_replayed_changes_lead_to_the_present(steps: list[tuple[str, bool]]) -> 
 
     store, follower = Store(), Follower()
     table = store.table(NODES)
-    table.subscribers.add(follower)
+    table.subscribers[follower] = None
     for name, remove in steps:
         write(store, name, remove=remove)
     assert follower.seen == table.objects
