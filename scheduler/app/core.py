@@ -207,7 +207,7 @@ class Core:
         """Turn a watch event into a change of state; a bug is logged and costs this one event."""
         try:
             self._intake.apply(delta)
-        except Exception as error:  # noqa: BLE001  supervisor: the comparer repairs what this event would have done
+        except Exception as error:  # noqa: BLE001  supervisor: the comparer shows what this event would have done
             _log.error("watch event broke", delta=type(delta).__name__, err=repr(error))
 
     def schedule_one(self) -> bool:

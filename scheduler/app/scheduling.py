@@ -24,9 +24,10 @@ import uvloop
 from scheduler.api import Eviction, Pod, Status
 from scheduler.app.background import in_thread
 from scheduler.app.blocking import BlockingCalls
+from scheduler.app.comparing import Comparing, compare_cache
 from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
-from scheduler.app.dump import compare_cache, dump
+from scheduler.app.dump import dump
 from scheduler.app.extenders import extender_call, originals_of, verbs_of
 from scheduler.app.kinds import REQUIRED
 from scheduler.app.outside import Outside
@@ -64,7 +65,6 @@ T = TypeVar("T")
 
 _RESTART_S = 1.0
 _EVENT_DRAIN_S = 2.0
-_COMPARE_S = 300.0
 _OLDEST_PENDING_S = 5.0
 _DEFAULT_BURST = 100
 _RELIST_POLL_S = 0.05
@@ -264,7 +264,7 @@ class SchedulingThread:
 
     def dump(self) -> None:
         """Log the state of cache and queue soon, and whether they equal what the watches delivered."""
-        self._inbox.call(self._compare)
+        self._inbox.call(self._compare_cache)
         self._inbox.call(lambda: dump(self.core))
 
     # --- this thread -------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class SchedulingThread:
         assert self._recorder is not None
         assert self._driver is not None
         helpers = [self._supervise("events", self._recorder.run), self._supervise("pod status", self._status.run)]
-        helpers.append(self._supervise("comparer", self._compare_now_and_then))
+        helpers.append(self._supervise("comparer", self._comparing(transport).run))
         helpers.append(self._supervise("oldest pending", self._note_oldest_pending))
         helpers.append(asyncio.create_task(self._watch_all(transport)))
         if self._is_ending:
@@ -422,11 +422,25 @@ class SchedulingThread:
         self._outside.after_sync()
         _log.info("synced", nodes=self.core.cache.num_nodes, pods=self.core.cache.num_pods)
 
-    async def _compare_now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(_COMPARE_S)
-            if self.core.is_synced and not len(self._inbox):
-                self._compare()
+    def _comparing(self, transport: Transport) -> Comparing:
+        return Comparing(
+            self.core,
+            self._reflectors,
+            transport,
+            metrics=self._metrics,
+            period_s=self._completed.options.compare_period_s,
+            is_deciding=lambda: self._is_leading and not self._is_stopping and self.core.is_synced,
+            caught_up=self._caught_up,
+        )
+
+    def _compare_cache(self) -> None:
+        compare_cache(self.core, self._metrics.cache_drift)
+
+    async def _caught_up(self) -> None:
+        """Wait until everything that is in the inbox now has been taken in."""
+        reached = asyncio.Event()
+        self._inbox.call(reached.set)
+        await reached.wait()
 
     async def _note_oldest_pending(self) -> None:
         while True:
@@ -436,9 +450,6 @@ class SchedulingThread:
     def _oldest_pending_age_s(self) -> float:
         since_s = self._oldest_pending_since_s
         return 0.0 if since_s is None else max(self._clock.now() - since_s, 0.0)
-
-    def _compare(self) -> None:
-        compare_cache(self.core, self._metrics.cache_drift)
 
     def _begin_leading(self, after_another: bool) -> None:
         if self._is_ending:

@@ -98,6 +98,8 @@ class SchedulerOptions(Part, frozen=True):
         plugin_budget_s: how long one call of a plugin may take before it counts as overrun.
         bind_concurrency: how many bindings are under way at most.
         watch_stale_after_s: a watch stream silent for so long is opened anew.
+        compare_period_s: what a watch has not told is found and repaired within this time; each comparison lists the
+            metadata of all nodes and pods.
         allow_exec_credentials: whether a kubeconfig may start a program that hands out credentials.
         live_profiles: profiles that come and go while we run.
         plugin_faults: what happens when a plugin of a third party goes wrong.
@@ -110,6 +112,7 @@ class SchedulerOptions(Part, frozen=True):
     plugin_budget_s: Float64 = msgspec.field(name="pluginBudgetSeconds", default=5.0)
     bind_concurrency: Int32 = 64
     watch_stale_after_s: Float64 = msgspec.field(name="watchStaleAfterSeconds", default=90.0)
+    compare_period_s: Float64 = msgspec.field(name="comparePeriodSeconds", default=300.0)
     allow_exec_credentials: bool = False
     live_profiles: LiveProfilesOptions = LiveProfilesOptions()
     plugin_faults: PluginFaults = PluginFaults()
@@ -143,6 +146,7 @@ def _validate(options: SchedulerOptions) -> Iterator[Problem]:
         "pluginBudgetSeconds": options.plugin_budget_s,
         "bindConcurrency": options.bind_concurrency,
         "watchStaleAfterSeconds": options.watch_stale_after_s,
+        "comparePeriodSeconds": options.compare_period_s,
         "liveProfiles.resyncSeconds": options.live_profiles.resync_s,
     }
     for name, value in positive.items():

@@ -219,7 +219,7 @@ class PodIntake:
         self._metrics.event_handled(event.label, self._perf_counter() - start)
 
     def _cache_call(self, method: Callable[..., object], *pods: Pod) -> None:
-        """Call the cache; a disagreement between cache and watch is logged, the comparer repairs it."""
+        """Call the cache; a disagreement between cache and watch is logged, the comparer shows what is left of it."""
         try:
             method(*pods)
         except CacheError as error:

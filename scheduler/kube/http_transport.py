@@ -84,7 +84,7 @@ class HttpTransport:
         address = self._host + self._base_path
         if not is_request_target(address):
             raise CredentialsError(f"the server's address cannot be used: {cut(ascii(address))} is not plain ASCII")
-        self._common = f"Host: {self._host}\r\nUser-Agent: {user_agent}\r\nAccept: {JSON}\r\n"
+        self._common = f"Host: {self._host}\r\nUser-Agent: {user_agent}\r\n{_accepting(JSON)}"
         self._fields = self._common
         self._token: str | None = None
         self._tls = credentials.tls()
@@ -98,6 +98,7 @@ class HttpTransport:
         *,
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         timeout_s: float,
     ) -> Response:
         deadline_s = self._monotonic() + timeout_s
@@ -105,9 +106,11 @@ class HttpTransport:
         started_s, code, received_bytes = self._monotonic(), _NO_CODE, None
         try:
             token = self._credentials.token()
-            response = await self._send(method, path, body, content_type, deadline_s)
+            data = self._request(method, path, body, content_type, accept)
+            response = await self._send(method, data, deadline_s)
             if response.status == 401 and await self._has_new_identity(token, deadline_s):
-                response = await self._send(method, path, body, content_type, deadline_s)
+                data = self._request(method, path, body, content_type, accept)
+                response = await self._send(method, data, deadline_s)
             code, received_bytes = str(response.status), len(response.body)
         finally:
             if self._observe is not None:
@@ -151,8 +154,7 @@ class HttpTransport:
 
     # --- one request -------------------------------------------------------------------------------------------------
 
-    async def _send(self, method: str, path: str, body: bytes | None, content_type: str, deadline_s: float) -> Response:
-        data = self._request(method, path, body, content_type)
+    async def _send(self, method: str, data: bytes, deadline_s: float) -> Response:
         pool = self._current_pool()
         connection = pool.take_idle()
         if connection is None:
@@ -185,14 +187,17 @@ class HttpTransport:
         what = "no connection in time" if isinstance(error, TimeoutError) else f"no connection: {error}"
         return TransportError(cut(f"{self._host}: {what}"), sent=False, refused=refused)
 
-    def _request(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
+    def _request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON, accept: str = JSON
+    ) -> bytes:
         if not is_request_target(path):
             raise TransportError(f"not a path: {cut(ascii(path))}", sent=False)
         token = self._credentials.token()
         if token is not self._token:
             self._fields = self._common + (f"Authorization: Bearer {_header_value(token)}\r\n" if token else "")
             self._token = token
-        return request_bytes(method, self._base_path + path, self._fields, body, content_type)
+        fields = self._fields if accept == JSON else self._fields.replace(_accepting(JSON), _accepting(accept))
+        return request_bytes(method, self._base_path + path, fields, body, content_type)
 
     async def _has_new_identity(self, used_token: str | None, deadline_s: float) -> bool:
         """Renew the identity, unless another request has done so already, and tell whether there is one in time."""
@@ -210,7 +215,7 @@ class HttpTransport:
     async def _open(self, path: str, connect_timeout_s: float, waited_s: float = 0.0) -> tuple[int, BodyStream]:
         started_s, code = self._monotonic(), _NO_CODE
         body: BodyStream | None = None
-        data = self._request("GET", path, None, JSON)
+        data = self._request("GET", path)
         try:
             async with asyncio.timeout(connect_timeout_s):
                 body = (await self._connected_for_stream()).open(data)
@@ -298,6 +303,10 @@ async def _stream_refusal(body: BodyStream) -> ApiError:
     except (ConnectionBrokenError, TimeoutError):
         pass  # the status alone says no
     return api_error(parser.status, parser.headers, text)
+
+
+def _accepting(media_types: str) -> str:
+    return f"Accept: {media_types}\r\n"
 
 
 def _header_value(token: str) -> str:

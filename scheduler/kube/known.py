@@ -49,6 +49,10 @@ class Known:
     def __len__(self) -> int:
         return len(self._objects)
 
+    def is_rejected(self, key: str) -> bool:
+        """Tell whether the newest version of an object could not be understood."""
+        return key in self._rejected
+
     def begin_list(self) -> None:
         """Start a full list; one that was begun before and not finished is forgotten."""
         self._listed = set()

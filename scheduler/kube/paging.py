@@ -7,8 +7,8 @@ moment away (410), the list starts again, this time whole, so that a slow reader
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from scheduler.kube.errors import ApiError, ProtocolError
 from scheduler.kube.originals import Originals
@@ -18,15 +18,24 @@ from scheduler.model.decode import DecodedList, decode_list
 from scheduler.model.kinds import KINDS
 from scheduler.model.meta import KubeObject
 
-__all__ = ["LIST_TIMEOUT_S", "PAGE_SIZE", "pages"]
+__all__ = ["LIST_TIMEOUT_S", "PAGE_SIZE", "Page", "all_pages", "pages"]
 
 K = TypeVar("K", bound=KubeObject)
+P = TypeVar("P", bound="Page")
 
 PAGE_SIZE = 500
 LIST_TIMEOUT_S = 60.0
 
 
-async def pages(
+class Page(Protocol):
+    """One page of a list."""
+
+    @property
+    def continue_token(self) -> str:
+        """Return what asks for the next page, "" on the last one."""
+
+
+def pages(
     transport: Transport, kind: type[K], *, page_size: int, originals: Originals | None = None
 ) -> AsyncIterator[tuple[bool, DecodedList[K]]]:
     """Yield the pages of one full list, each with whether it is the first page of a list (again).
@@ -42,10 +51,15 @@ async def pages(
         TransportError: a page did not arrive.
         ProtocolError: an answer is not a list.
     """
+    return all_pages(lambda limit, token: _page(transport, kind, limit, token, originals), page_size)
+
+
+async def all_pages(read: Callable[[int, str], Awaitable[P]], page_size: int) -> AsyncIterator[tuple[bool, P]]:
+    """Yield the pages that ``read`` gets for a limit and a continue token; see ``pages``."""
     limit, token = page_size, ""
     while True:
         try:
-            page = await _page(transport, kind, limit, token, originals)
+            page = await read(limit, token)
         except ApiError as error:
             if not (error.is_expired and token):
                 raise

@@ -128,7 +128,7 @@ class Reflector:
         self._must_list = True
         self._list_began_s = 0.0
         self._may_be_rewound = False
-        self._relist_requested = False
+        self._relist_requested = ""
         self._relist_ticket = 0
         self._listing_ticket = 0
         self._silence: asyncio.Timeout | None = None
@@ -145,14 +145,21 @@ class Reflector:
         """Tell whether every object that existed has been delivered, and the kind can still be read."""
         return self.stats.is_synced
 
-    def request_relist(self) -> int:
+    def is_rejected(self, key: str) -> bool:
+        """Tell whether the newest version under ``namespace/name`` could not be understood."""
+        return self._known.is_rejected(key)
+
+    def request_relist(self, cause: str = "requested") -> int:
         """Compare everything with a fresh list soon; to be called on the reflector's loop.
+
+        Args:
+            cause: why, for the count of lists.
 
         Returns:
             A ticket: a list that began after this call is complete once ``stats.relists_served`` has reached it.
         """
         self._relist_ticket += 1
-        self._relist_requested = True
+        self._relist_requested = cause
         if self._silence is not None and not self._silence.expired():
             self._silence.reschedule(0.0)
         return self._relist_ticket
@@ -168,8 +175,8 @@ class Reflector:
     async def _step(self) -> None:
         self._listing_ticket = self._relist_ticket
         if self._relist_requested:
-            self._relist_requested = False
-            self._need_list("requested")
+            self._need_list(self._relist_requested)
+            self._relist_requested = ""
         if not self._must_list and self._may_be_rewound:
             await self._compare_version()
         if not self._must_list:

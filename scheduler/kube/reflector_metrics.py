@@ -58,7 +58,7 @@ class ReflectorMetrics(Protocol):
         """Note a complete list."""
 
     def relisting(self, kind: str, cause: str) -> None:
-        """Note that a new list is needed; ``cause``: ``expired``, ``rewound`` or ``requested``."""
+        """Note that a new list is needed; ``cause``: ``expired``, ``rewound``, ``requested`` or ``drift``."""
 
     def watch_opened(self, kind: str) -> None:
         """Note an accepted stream."""

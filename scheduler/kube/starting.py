@@ -58,11 +58,12 @@ class PatientTransport:
         *,
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         timeout_s: float,
     ) -> Response:
         try:
             response = await self._inner.request(
-                method, path, body=body, content_type=content_type, timeout_s=timeout_s
+                method, path, body=body, content_type=content_type, accept=accept, timeout_s=timeout_s
             )
         except TransportError:
             self._note_lost()

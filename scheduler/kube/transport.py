@@ -84,6 +84,7 @@ class Transport(Protocol):
         *,
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         timeout_s: float,
     ) -> Response:
         """Send one request and return the whole answer, whatever its status.
@@ -93,6 +94,7 @@ class Transport(Protocol):
             path: absolute path with query, already quoted.
             body: the body, or None.
             content_type: of the body.
+            accept: media types that the answer may have.
             timeout_s: total time, from asking for a connection to the last byte of the answer.
 
         Raises:

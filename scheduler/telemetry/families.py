@@ -424,7 +424,16 @@ class Families:
             "podium_rejected_objects_total", "Objects that could not be understood.", "kind", shared=True
         )
         self.cache_drift: CounterFamily = self._counter(
-            "podium_cache_drift_total", "Differences found between cache and API server.", "kind", "difference"
+            "podium_cache_drift_total",
+            "Objects of a kind that differed from the API server, by how.",
+            "kind",
+            "difference",
+        )
+        self.comparisons: CounterFamily = self._counter(
+            "podium_comparisons_total",
+            "Comparisons with a list of the API server, by what they found.",
+            "kind",
+            "result",
         )
 
     def _health(self) -> None:

@@ -142,9 +142,11 @@ class Metrics:
             self.families.registered_metrics.labels(family.description.stability, "").inc()
 
     def _begin_at_zero(self) -> None:
-        for difference in ("missed", "redundant"):
-            for kind in ("Node", "Pod"):
+        for kind in ("Node", "Pod"):
+            for difference in ("missed", "outdated", "redundant"):
                 self.families.cache_drift.labels(kind, difference)
+            for result in ("same", "drift", "failed"):
+                self.families.comparisons.labels(kind, result)
         for reason in _EVENT_DROPS:
             self.families.events_dropped.labels(reason)
 
@@ -322,8 +324,12 @@ class Metrics:
         self.families.extender_calls.labels(extender, verb, result).inc()
 
     def cache_drift(self, kind: str, difference: str) -> None:
-        """Count a difference that the comparer found: ``missed`` or ``redundant``."""
+        """Count an object that a comparer found to differ: ``missed``, ``outdated`` or ``redundant``."""
         self.families.cache_drift.labels(kind, difference).inc()
+
+    def compared(self, kind: str, result: str) -> None:
+        """Count a comparison with the API server: ``same``, ``drift`` or ``failed``."""
+        self.families.comparisons.labels(kind, result).inc()
 
     # --- kube: watches, calls, events, lease -------------------------------------------------------------------------
 

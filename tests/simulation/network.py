@@ -139,7 +139,7 @@ class Link:
         self._traffic = traffic
         self._loop = asyncio.get_running_loop()
 
-    async def request(self, method, path, *, body=None, content_type=JSON, timeout_s):
+    async def request(self, method, path, *, body=None, content_type=JSON, accept=JSON, timeout_s):
         if self._weather.is_on("down", self._replica):
             await asyncio.sleep(self._latency_s())
             raise TransportError("connection refused", sent=False, refused=True)

@@ -116,8 +116,9 @@ ALERTS: Final = (
         "",
         "warning",
         "Podium {{ $labels.instance }} keeps a wrong picture of {{ $labels.kind }}",
-        "In the last hour a {{ $labels.kind }} was found {{ $labels.difference }} {{ $value | humanize }} times: the "
-        "cache is not what the watches delivered, and stays so. This is a bug.",
+        "In the last hour a {{ $labels.kind }} was found {{ $labels.difference }} {{ $value | humanize }} times: "
+        "either watch events get lost on the way from the API server (which is repaired), or the cache is not what "
+        "the watches delivered (a bug).",
     ),
     Alert(
         "BindUnknownRate",

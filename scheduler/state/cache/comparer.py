@@ -1,7 +1,8 @@
-"""The comparer: does the cache hold what the API server lists?
+"""The cache's comparer: does the cache hold what the watches delivered? (What they did not: ``kube.comparer``.)
 
-A tool for the hour of doubt (SIGUSR2, tests): it looks at names and UIDs only, changes nothing, and reports what is
-missing here and what is here in excess. Differences are normal for the moment that an event is under way.
+Asked now and then, and in the hour of doubt (SIGUSR2, tests): it looks at names and UIDs only, changes nothing, and
+reports what is missing here and what is here in excess. Differences are normal for the moment that an event is under
+way.
 """
 
 from __future__ import annotations

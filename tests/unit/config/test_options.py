@@ -41,11 +41,11 @@ def test_everything_set():
     """Each field has its name in the file."""
     text = (
         "honorForeignNominations: false\npluginBudgetSeconds: 0.25\nbindConcurrency: 128\nwatchStaleAfterSeconds: 60\n"
-        "liveProfiles: {enabled: true, resyncSeconds: 5}\n"
+        "comparePeriodSeconds: 10\nliveProfiles: {enabled: true, resyncSeconds: 5}\n"
     )
 
     assert load_options((_HEADER + text).encode()) == SchedulerOptions(
-        False, 0.25, 128, 60.0, live_profiles=LiveProfilesOptions(enabled=True, resync_s=5.0)
+        False, 0.25, 128, 60.0, 10.0, live_profiles=LiveProfilesOptions(enabled=True, resync_s=5.0)
     )
 
 
@@ -54,7 +54,7 @@ def test_everything_set():
     [
         pytest.param("foo: 1\n", ('strict decoding error: unknown field "foo"',), id="unknown field"),
         pytest.param("bindConcurrency: x\n", ("bindConcurrency: cannot unmarshal string into a field of type int32",), id="wrong type"),
-        pytest.param("bindConcurrency: 0\npluginBudgetSeconds: -1\nwatchStaleAfterSeconds: 0\n", ("pluginBudgetSeconds: Invalid value: -1: must be greater than zero", "bindConcurrency: Invalid value: 0: must be greater than zero", "watchStaleAfterSeconds: Invalid value: 0: must be greater than zero"), id="not positive"),
+        pytest.param("bindConcurrency: 0\npluginBudgetSeconds: -1\nwatchStaleAfterSeconds: 0\ncomparePeriodSeconds: 0\n", ("pluginBudgetSeconds: Invalid value: -1: must be greater than zero", "bindConcurrency: Invalid value: 0: must be greater than zero", "watchStaleAfterSeconds: Invalid value: 0: must be greater than zero", "comparePeriodSeconds: Invalid value: 0: must be greater than zero"), id="not positive"),
         pytest.param("liveProfiles: {resyncSeconds: 0, on: 1}\n", ('strict decoding error: unknown field "liveProfiles.true"', "liveProfiles.resyncSeconds: Invalid value: 0: must be greater than zero"), id="live profiles"),
         pytest.param("profiles: {a: {pluginFaults: {policy: Ignore, budgetMilliseconds: 0, quarantineAfter: -1}}, b: {x: 1}}\n", ('strict decoding error: unknown field "profiles.b.x"', 'profiles.a.pluginFaults.policy: Unsupported value: "Ignore": supported values: "FailPod", "SkipPlugin"', "profiles.a.pluginFaults.budgetMilliseconds: Invalid value: 0: must be greater than zero", "profiles.a.pluginFaults.quarantineAfter: Invalid value: -1: must not be negative"), id="faults"),
         pytest.param("bindConcurrency: 1\nbindConcurrency: 2\n", ('strict decoding error: yaml: line 4: key "bindConcurrency" already set in map',), id="duplicate field"),

@@ -56,6 +56,23 @@ def test_request_carries_what_was_asked(run):
     assert observed[0][4] == {"waited_s": 0.0, "sent_bytes": 2, "received_bytes": len(response.body)}
 
 
+def test_request_says_what_it_accepts(run):
+    """Once: the next request is an ordinary one again."""
+    seen = []
+
+    async def handler(request):
+        seen.append(request.headers.getall("Accept"))
+        return web.Response()
+
+    async def go():
+        async with serving(handler) as port, connected_to(f"http://127.0.0.1:{port}", "tok") as transport:
+            await transport.request("GET", "/", accept="application/json;as=List, */*", timeout_s=TIMEOUT_S)
+            await transport.request("GET", "/", timeout_s=TIMEOUT_S)
+
+    run(go())
+    assert seen == [["application/json;as=List, */*"], ["application/json"]]
+
+
 def test_failures_and_redirects_are_answers(run):
     """A status is a value; nothing is followed, nothing is raised."""
 

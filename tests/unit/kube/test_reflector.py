@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.kube.errors import TransportError, api_error
 from scheduler.kube.reflector import FORBIDDEN, NOT_SERVED, Reflector, ReflectorSettings
-from scheduler.kube.transport import Response
+from scheduler.kube.transport import JSON, Response
 from scheduler.model.delta import Added, Changed, Rejected, Removed, Synced, Unavailable
 from scheduler.model.node import Node
 from scheduler.testing.clock import FakeClock
@@ -89,7 +89,7 @@ class ScriptedServer:
             raise step
         return step
 
-    async def request(self, method, path, *, body=None, content_type="", timeout_s):
+    async def request(self, method, path, *, body=None, content_type="", accept=JSON, timeout_s):
         step = self._next("list", path)
         assert isinstance(step, Response), f"the script has {step} where a list came"
         return step
@@ -440,6 +440,16 @@ def test_relist_on_request_interrupts_a_quiet_stream():
     run = Run(listing(10, node("a", 3)), Stream(hangs=True), listing(12), Stream(), on_call=ask, idle_limit_s=5.0)
     assert run.told == ["+a@3", "synced", "-a@3?"]
     assert (run.stats.relists, run.stats.stale_deletions, run.stats.streams_silent) == (1, 1, 0)
+
+
+def test_an_object_that_cannot_be_understood_is_known_to_be_missing():
+    """Until a good version comes, or it is gone."""
+    bad = {"metadata": {"name": "a", "uid": "uid-a", "resourceVersion": "3"}, "status": {"allocatable": {"cpu": "x"}}}
+    run = Run(listing(10, bad, node("b", 4)), Stream(), REFUSED)
+    assert run.reflector.is_rejected("a")
+    assert not run.reflector.is_rejected("b")
+    run = Run(listing(10, bad), Stream(modified("a", 11)), REFUSED)
+    assert not run.reflector.is_rejected("a")
 
 
 def test_relist_may_be_asked_for_while_the_stream_is_being_ended():

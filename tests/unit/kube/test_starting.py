@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.kube.errors import ApiError, TransportError
 from scheduler.kube.starting import DOUBT_S, STARTING, PatientTransport
-from scheduler.kube.transport import Response
+from scheduler.kube.transport import JSON, Response
 
 
 class Server:
@@ -18,7 +18,7 @@ class Server:
         self.now_s = 0.0
         self.is_lost = False
 
-    async def request(self, method, path, *, body=None, content_type="", timeout_s):
+    async def request(self, method, path, *, body=None, content_type="", accept=JSON, timeout_s):
         if self.is_lost:
             raise TransportError("refused", sent=False, refused=True)
         if path == "/readyz":

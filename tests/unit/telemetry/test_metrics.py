@@ -157,6 +157,13 @@ CALLS = [
         id="there was no drift yet",
     ),
     pytest.param(
+        lambda m: m.compared("Node", "drift"),
+        "podium_comparisons_total",
+        {"kind": "Node", "result": "drift"},
+        1,
+        id="a comparison found something",
+    ),
+    pytest.param(
         lambda m: m.attempt("scheduled", "p", 0.003),
         "scheduler_schedule_attempts_total",
         {"result": "scheduled", "profile": "p"},
