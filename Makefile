@@ -20,6 +20,7 @@ help:
 	@echo "make simulate          thousands of histories in virtual time, HISTORIES=100000 of them"
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
 	@echo "make docs              the documentation as a site, in build/docs"
+	@echo "make audit             known vulnerabilities of what is locked (asks PyPI)"
 	@echo "make release           wheel, sdist and SBOM, in dist"
 	@echo "make manifests         deploy/all-in-one.yaml and what else is made of the chart and deploy/"
 	@echo "make monitoring        alert rules and dashboard, made from the table of metrics"
@@ -183,6 +184,16 @@ release: dev
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --of JSON -o dist/sbom.cdx.json requirements/runtime.lock
+
+# Known vulnerabilities of every locked package, as PyPI's service knows them; what it cannot answer for is a failure. The
+# tool lives in an environment of its own. tests/security checks what needs no network.
+.PHONY: audit
+audit: build/audit/bin/pip-audit
+	$(foreach lock,$(wildcard requirements/*.lock),$< --strict --require-hashes --disable-pip -r $(lock) &&) true
+
+build/audit/bin/pip-audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
 
 # --- keeping it ------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Fixtures only: the real control plane, shared by all integration tests of a session, and the real Prometheus."""
+"""The real control plane and the real Prometheus for all tests of a session; and no test's log may hold a secret."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.controlplane.build import ControlPlaneUnavailableError, binary_dir
 from tests.controlplane.cluster import ControlPlane
+from tests.leaks import leaks
 from tests.monitoring.build import Programs, PrometheusUnavailableError, programs
 
 CONTROL_PLANE = "control_plane"
@@ -47,6 +49,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if PROMETHEUS in needed:
         with contextlib.suppress(PrometheusUnavailableError):
             programs()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
+    """Fail a test whose captured output holds a private key or a token; what processes wrote, their owners search."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.passed:
+        found = [f"{title}: {leak}" for title, text in report.sections for leak in leaks(text)]
+        if found:
+            report.outcome, report.longrepr = "failed", "\n".join(found)
 
 
 @pytest.fixture(scope="session")

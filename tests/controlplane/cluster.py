@@ -23,6 +23,7 @@ import yaml
 from tests.controlplane.build import command
 from tests.controlplane.pki import Authority, KeyPair, service_account_keys, write_pair
 from tests.controlplane.process import ChildProcess, free_ports
+from tests.leaks import check_logs
 
 READY_TIMEOUT_S = 90.0
 START_ATTEMPTS = 3
@@ -197,7 +198,11 @@ class ControlPlane:
         return manager
 
     def stop(self, *, keep_logs_in: Path | None = None) -> None:
-        """End every process that was started here; logs go to `keep_logs_in` if given, the rest is removed."""
+        """End every process that was started here; logs go to `keep_logs_in` if given, the rest is removed.
+
+        Raises:
+            LeakError: a log holds a secret, or a line that broke out of its format.
+        """
         for process in (*self._schedulers, *self._controller_managers, self._apiserver, self._etcd):
             if process is not None:
                 process.stop()
@@ -205,7 +210,10 @@ class ControlPlane:
             keep_logs_in.mkdir(parents=True, exist_ok=True)
             for log in self.directory.glob("*.log"):
                 shutil.copy(log, keep_logs_in)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            check_logs(self.directory)
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     @staticmethod
     def _wait_healthy(process: ChildProcess, port: int) -> None:
