@@ -56,10 +56,10 @@ def test_frozen_leader_changes_nothing_when_it_thaws(
     standby = start_daemon(cluster.scheduler, kubeconfig=plane.scheduler_identity(RIVAL_USER), **options)
     frozen.wait_ready()
     standby.wait_ready()
-    cluster.create(cluster.node(cpu="1000", pods="1000").taint("closed"))
+    cluster.create(*(cluster.node(name, cpu="1000", pods="200").taint("closed") for name in ("first", "second")))
     cluster.create(*(cluster.pod(f"p{i}") for i in range(300)))
     cluster.wait_unschedulable("p299")
-    cluster.patch(f"/api/v1/nodes/{cluster.namespace}-n", {"spec": {"taints": None}})
+    _open(cluster, "first")
     cluster.wait_begun("p5")
     frozen.process.send_signal(signal.SIGSTOP)
     frozen_s = time.monotonic()
@@ -67,6 +67,7 @@ def test_frozen_leader_changes_nothing_when_it_thaws(
     try:
         eventually(lambda: "acquired leader lease" in standby.log(), "the standby to lead")
         print(f"standby led {time.monotonic() - frozen_s:.1f} s after the freeze, with a lease of 6 s")
+        _open(cluster, "second")
         cluster.create(*(cluster.pod(f"late{i}") for i in range(10)))
         bound = cluster.wait_bound()
     finally:
@@ -79,6 +80,9 @@ def test_frozen_leader_changes_nothing_when_it_thaws(
     assert [e["requestURI"] for e in late if e["responseStatus"]["code"] < 300] == []
     assert bound == cluster.bound()
     assert before.items() <= bound.items()
-    assert len(before) < 300, "everything was bound before the freeze: nothing was tested"
     assert "late0" in {e["objectRef"]["name"] for e in audit.writes(RIVAL_USER) if "name" in e["objectRef"]}
     assert "Traceback" not in frozen.log()
+
+
+def _open(cluster: Cluster, node: str) -> None:
+    cluster.patch(f"/api/v1/nodes/{cluster.namespace}-{node}", {"spec": {"taints": None}})
