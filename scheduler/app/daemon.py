@@ -20,6 +20,7 @@ from scheduler.app.checks import endpoints_of
 from scheduler.app.scheduling import SchedulingThread
 from scheduler.config.flags import CompletedConfig
 from scheduler.config.types import LeaderElection
+from scheduler.failpoints import async_failpoint
 from scheduler.framework.registry import Registry
 from scheduler.kube.certificates import expires_s
 from scheduler.kube.credentials import Credentials
@@ -170,6 +171,7 @@ class Daemon:
 
     async def _after_stop(self, election: LeaderElector | None, led: asyncio.Future[Ended]) -> int:
         _log.info("stopping")
+        await async_failpoint("stop.draining")
         left = await self.scheduling.drain(DRAIN_S)
         if left:
             _log.warning("bindings had no outcome at the end", bindings=left)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from scheduler.api import Clock
+from scheduler.failpoints import failpoint
 from scheduler.model.delta import Delta
 from scheduler.state.inbox import Inbox
 from scheduler.state.outbox import Instruction
@@ -121,6 +122,7 @@ class Driver:
             item = self._inbox.take()
             if item is None:
                 return
+            failpoint("inbox.taken", item)
             if callable(item):
                 item()
             else:

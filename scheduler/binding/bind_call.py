@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from scheduler.api import Clock, Lister, Pod, Random, Status
 from scheduler.binding.outcome import BindAttempt, Read, Send, Settled, Step
+from scheduler.failpoints import async_failpoint
 from scheduler.kube.errors import KubeError
 from scheduler.kube.transport import Transport
 from scheduler.kube.writes import WRITE_TIMEOUT_S, Assignment, bind, read_assignment
@@ -107,6 +108,7 @@ class BindCall:
         return await self._read(attempt, pod)
 
     async def _send(self, attempt: BindAttempt, pod: Pod, node_name: str) -> Step:
+        await async_failpoint("bind.before_send", pod)
         if not self._may_write(WRITE_TIMEOUT_S):
             return Settled(BindOutcome.UNREACHABLE, LEASE_LOST)
         if not self._has_node(node_name):
@@ -116,9 +118,11 @@ class BindCall:
             await bind(self._transport, pod, node_name)
         except KubeError as failure:
             error = failure
+        await async_failpoint("bind.answered", pod)
         return attempt.answered(error, now_s=self._clock.now())
 
     async def _read(self, attempt: BindAttempt, pod: Pod) -> Step:
+        await async_failpoint("bind.before_read", pod)
         settled = self._seen_by_watch(attempt, pod)
         if settled is not None:
             return settled

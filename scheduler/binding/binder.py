@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.api import Clock, Code, Pod, Status
+from scheduler.failpoints import async_failpoint, failpoint
 from scheduler.state.outbox import StartBinding
 from scheduler.telemetry.logging import get_logger
 
@@ -137,9 +138,12 @@ class Binder:
         # However the wait ended, nobody may find the pod on hold any more.
         job.framework.waiting.remove(job.assumed.uid)
         if status is not None:
+            failpoint("binding.failed", job.assumed)
             self._host.binding_failed(job, status)
             return
+        failpoint("binding.succeeded", job.assumed)
         self._host.binding_succeeded(job)
+        await async_failpoint("postbind.before", job.assumed)
         await job.framework.run_post_bind(job.state, job.assumed, job.node_name)
         self._host.binding_ended(job)
 
@@ -149,6 +153,7 @@ class Binder:
         if pre_flight is not None and pre_flight.code is not Code.SKIP:
             return pre_flight
         if pre_flight is None or job.is_waiting:
+            await async_failpoint("nominate.before", pod)
             await self._nominate(pod, node_name)
         if job.is_waiting and (status := await self._wait_on_permit(job)) is not None:
             return status
@@ -161,6 +166,7 @@ class Binder:
 
     async def _prepare(self, job: StartBinding) -> Status | None:
         """Run PreBind in a task of its own, which ``cancel_preparation`` can end."""
+        await async_failpoint("prebind.before", job.assumed)
         uid = job.assumed.uid
         work = job.framework.run_pre_bind(job.state, job.assumed, job.node_name)
         preparation = self._preparing[uid] = _Preparation(asyncio.ensure_future(work))
@@ -181,12 +187,14 @@ class Binder:
         held.subscribe(ended.set)
         self.on_hold += 1
         try:
+            await async_failpoint("permit.waiting", job.assumed)
             await ended.wait()
         finally:
             self.on_hold -= 1
         return job.framework.end_wait(job.assumed, self._clock.now())
 
     async def _bind(self, job: StartBinding) -> Status | None:
+        await async_failpoint("bind.before", job.assumed)
         taken, status = await self._extender_bind(job)
         if taken:
             return status

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scheduler.api import Clock, Pod
+from scheduler.failpoints import async_failpoint
 from scheduler.kube.transport import Transport
 from scheduler.kube.writes import WRITE_TIMEOUT_S, WriteResult, delete_pod, patch_pod_status
 from scheduler.model.meta import Condition
@@ -50,10 +51,12 @@ class EvictCall:
             KubeError: the server refused, or did not answer.
             LeaseLostError: this process leads no more.
         """
+        await async_failpoint("evict.before_patch", victim)
         self._check(victim)
         condition = disruption(victim, preemptor)
         if await patch_pod_status(self._transport, victim, condition, now_s=self._clock.now()) is WriteResult.GONE:
             return True
+        await async_failpoint("evict.before_delete", victim)
         self._check(victim)
         return await delete_pod(self._transport, victim) is WriteResult.GONE
 

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from scheduler.api import Clock, Pod
+from scheduler.failpoints import async_failpoint
 from scheduler.kube.errors import ApiError, KubeError
 from scheduler.kube.transport import Transport
 from scheduler.kube.writes import WRITE_TIMEOUT_S, patch_pod_status
@@ -130,6 +131,7 @@ class StatusWriter:
         uid, nominated = patch.pod.uid, patch.nominated_node_name
         self._writing.add(uid)
         try:
+            await async_failpoint("status.before_patch", patch.pod)
             await patch_pod_status(
                 self._transport, self._as_written(patch), patch.condition, nominated, now_s=self._clock.now()
             )

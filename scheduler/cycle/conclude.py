@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from scheduler.api import PODS_TO_ACTIVATE, CycleState, Pod, Status
 from scheduler.cycle.failure import handle_failure
 from scheduler.cycle.metrics import SCHEDULED
+from scheduler.failpoints import failpoint
 from scheduler.framework.diagnosis import one_node_fit_error
 from scheduler.state.cache.errors import CacheError
 from scheduler.state.changes import ASSIGNED_POD_DELETE
@@ -115,6 +116,7 @@ def _drop(engine: Scheduler, pod: Pod, outcome: BindOutcome | None, *, freed: bo
 def unreserve_and_forget(engine: Scheduler, job: StartBinding) -> bool:
     """Undo Reserve and assume; returns whether the pod gave a place in the cache back."""
     job.framework.run_unreserve(job.state, job.assumed, job.node_name)
+    failpoint("undo.unreserved", job.assumed)
     if not engine.cache.is_assumed(job.assumed.uid):
         return False  # the watch was faster: it has shown the pod on a node, or deleted
     try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.api import Pod, QueuedPodInfo, Status
 from scheduler.cycle.metrics import ERROR, UNSCHEDULABLE
+from scheduler.failpoints import failpoint
 from scheduler.framework.diagnosis import FitError, NoNodesError
 from scheduler.framework.runtime import Framework
 from scheduler.model.meta import Condition
@@ -64,6 +65,7 @@ def handle_failure(
     result = UNSCHEDULABLE if status.is_rejected else ERROR
     engine.metrics.attempt(result, framework.profile_name, engine.perf_counter() - started_s)
     _note_rejectors(info, status)
+    failpoint("failure.requeue", info.pod)
     pod = _newest(engine, info.pod)
     if pod is None:
         engine.queue.done(info.pod.uid)

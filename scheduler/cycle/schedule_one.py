@@ -26,6 +26,7 @@ from scheduler.cycle.score import score_feasible
 from scheduler.cycle.select import Choice, choose_uniformly, select_node
 from scheduler.cycle.standing import StandingAnswers
 from scheduler.cycle.traces import Trace
+from scheduler.failpoints import failpoint
 from scheduler.framework.diagnosis import NO_NODES_MESSAGE, FitError, NoNodesError, one_node_fit_error
 from scheduler.framework.extender import Extender
 from scheduler.framework.runtime import Framework
@@ -97,6 +98,7 @@ class Scheduler:
 
     def schedule(self, info: QueuedPodInfo) -> None:
         """Try a pod that the queue has put in flight."""
+        failpoint("decide.popped", info.pod)
         framework = self.profiles.get(info.pod.spec.scheduler_name)
         if framework is None:
             tell_unserved(self, info.pod)
@@ -189,6 +191,7 @@ class Scheduler:
             self.cache.assume_pod(assumed)
         except CacheError as error:
             return _Failure(Status.error(str(error), error))
+        failpoint("decide.assumed", assumed)
         self.queue.delete_nominated_pod_if_exists(assumed)
         framework, state, node_name = attempt.framework, attempt.state, attempt.node_name
         job = StartBinding(framework, state, info, assumed, node_name, started_s)
@@ -203,6 +206,7 @@ class Scheduler:
             if status.is_rejected:
                 status = one_node_fit_error(attempt.pod, self.snapshot, node_name, status).status(status.code)
             return _Failure(status)
+        failpoint("decide.permitted", assumed)
         activate_requested(self, state)
         framework.bindings += 1
         self.outbox.push(job)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from scheduler.failpoints import failpoint
 from scheduler.kube.http1 import HttpSyntaxError, ResponseParser
 from scheduler.kube.transport import Response
 
@@ -124,6 +125,7 @@ class Connection(asyncio.Protocol):
         assert self._receiver is None
         self._parser, self._receiver = ResponseParser(), receiver
         self._transport.write(data)
+        failpoint("request.sent", data)
 
     # --- asyncio.Protocol --------------------------------------------------------------------------------------------
 

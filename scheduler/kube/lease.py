@@ -36,6 +36,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from scheduler.api.handle import Random
+from scheduler.failpoints import async_failpoint
 from scheduler.kube.election import Answer, Call, Election, Verb
 from scheduler.kube.errors import ApiError, KubeError
 from scheduler.kube.transport import Transport, raise_for_status
@@ -352,7 +353,9 @@ class LeaderElector:
         step: Call | bool = self._election.begin(started_s, self._wall_time())
         while isinstance(step, Call):
             timeout_s = min(self._config.call_timeout_s, started_s + within_s - self._now_s())
+            await async_failpoint("lease.before_send", step.verb.value)
             answer = await self._send(step, timeout_s) if timeout_s > 0 else Answer()
+            await async_failpoint("lease.answered", step.verb.value)
             step = self._take(step, answer)
         if self._election.slow_renewals > slow_before:
             self._metrics.leader_slowpath(self._config.name)
@@ -394,6 +397,7 @@ class LeaderElector:
 
     async def _release(self) -> None:
         """Free the lease, so that a standby need not wait for its end; failing costs only that."""
+        await async_failpoint("lease.before_release")
         deadline_s = self._now_s() + self._config.renew_deadline_s
         for _ in range(_RELEASE_TRIES):
             remaining_s = min(self._config.call_timeout_s, deadline_s - self._now_s())

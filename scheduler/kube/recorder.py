@@ -29,6 +29,7 @@ from typing import Final, Protocol
 import msgspec
 
 from scheduler.api.handle import Random
+from scheduler.failpoints import async_failpoint
 from scheduler.kube.errors import ApiError, KubeError, TransportError
 from scheduler.kube.event_series import (
     Event,
@@ -300,6 +301,7 @@ class EventRecorder:
         )
 
     async def _post(self, post: Post) -> None:
+        await async_failpoint("event.before_send", post)
         try:
             if not self._may_write(_TIMEOUT_S):
                 raise _NotLeadingError("the lease is not held")

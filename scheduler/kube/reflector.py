@@ -31,6 +31,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from scheduler.api.handle import Clock, Random
+from scheduler.failpoints import async_failpoint, failpoint
 from scheduler.kube.backoff import Backoff
 from scheduler.kube.errors import ApiError, KubeError, TransportError
 from scheduler.kube.framing import LineSplitter
@@ -199,6 +200,7 @@ class Reflector:
             for item in page.items:
                 self._take_object(item)
             version = page.resource_version
+            await async_failpoint("relist.page", self._info.kind)
             await self._sleep(0.0)
         self._complete_list(version)
 
@@ -207,6 +209,7 @@ class Reflector:
         self._known.begin_list()
 
     def _complete_list(self, version: str) -> None:
+        failpoint("relist.swap", self._info.kind)
         stats = self.stats
         stats.stale_deletions += self._known.finish_list()
         stats.lists += 1

@@ -32,6 +32,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.failpoints.control import Failpoints
 from tests.faults.history import beliefs
 from tests.faults.history.audit import AuditReader
 from tests.faults.history.checks import broken_promises
@@ -65,6 +66,7 @@ class FaultBench:
         seed: of it, and of the proxies.
         schedulers: by name.
         directory: for files of this run.
+        failpoints: of the schedulers that have some.
     """
 
     def __init__(self, audited: AuditedPlane, result: Result, directory: Path) -> None:
@@ -76,6 +78,7 @@ class FaultBench:
         self.directory = directory
         self.cluster = Cluster(self.plane, f"fault-{result.number}")
         self.plane.request("DELETE", f"{_LEASES}/{LEASE}")
+        self.failpoints = Failpoints(directory / "failpoints")
         self.observer = Observer(self.plane)
         self.audit = AuditReader(audited.audit_file)
         self.schedulers: dict[str, SupervisedScheduler] = {}
@@ -100,6 +103,7 @@ class FaultBench:
         configuration: Mapping[str, Any] | None = None,
         flags: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        failpoints: bool = False,
     ) -> SupervisedScheduler:
         """Start a scheduler that is started again when it ends.
 
@@ -114,12 +118,14 @@ class FaultBench:
             configuration: more fields of the configuration file.
             flags: more flags.
             environment: more variables.
+            failpoints: let it obey `FaultBench.failpoints`.
         """
         user = f"podium-{name}"
         kubeconfig = self.audited.identity(user)
         proxy = self._proxy(name) if proxied else None
         if proxy is not None:
             kubeconfig = proxy.kubeconfig(kubeconfig)
+        points = self.failpoints if failpoints else None
         election = {"leaderElect": elect, "resourceName": LEASE, "resourceNamespace": "kube-system", **(lease or {})}
 
         def start() -> Daemon:
@@ -129,7 +135,12 @@ class FaultBench:
                 profiles=[{"schedulerName": self.cluster.scheduler, **(profile or {})}],
                 configuration={"leaderElection": election, **(configuration or {})},
                 flags=["--logging-format=json", *flags],
-                environment={"PYTHONFAULTHANDLER": "1", **(environment or {})},
+                environment={
+                    "PYTHONFAULTHANDLER": "1",
+                    **(points.environment if points else {}),
+                    **(environment or {}),
+                },
+                program=points.program if points else ("-m", "scheduler"),
             )
 
         made = SupervisedScheduler(name, user, start, supervise=supervise, proxy=proxy)
@@ -366,6 +377,7 @@ class FaultBench:
 
     def close(self) -> None:
         """End everything that the test started; the control plane stays."""
+        self.failpoints.withdraw_all()  # who is paused cannot end
         for load in self._loads:
             load.stop()
         for scheduler in self.schedulers.values():

@@ -51,6 +51,7 @@ class Daemon:
         configuration: Mapping[str, Any] | None = None,
         flags: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = ("-m", "scheduler"),
         verbosity: int = 2,
     ) -> None:
         """Start it; returns at once.
@@ -63,6 +64,7 @@ class Daemon:
             configuration: more fields of the configuration file.
             flags: more flags.
             environment: more variables.
+            program: what Python starts as `podium`.
             verbosity: `-v`.
         """
         self._plane = plane
@@ -78,7 +80,7 @@ class Daemon:
         }
         file = plane.directory / f"{self.name}.yaml"
         file.write_text(yaml.safe_dump(complete))
-        arguments = [sys.executable, "-m", "scheduler", "run", "--config", str(file), "--kubeconfig", str(kubeconfig)]
+        arguments = [sys.executable, *program, "run", "--config", str(file), "--kubeconfig", str(kubeconfig)]
         arguments += ["--bind-address", HOST, "--secure-port", str(self.port), f"-v={verbosity}", *flags]
         self.started_s = time.monotonic()
         self.process = ChildProcess(self.name, arguments, plane.directory / f"{self.name}.log", environment)
