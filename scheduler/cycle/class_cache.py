@@ -66,7 +66,7 @@ class ClassCache:
         self._misses_in_row = 0
         self._max_classes = max_classes
         self._classes: OrderedDict[ClassKey, _Class] = OrderedDict()
-        self._seen: OrderedDict[ClassKey, None] = OrderedDict()
+        self._seen: OrderedDict[int, None] = OrderedDict()
         self._latest: _Class | None = None
 
     def __len__(self) -> int:
@@ -117,8 +117,9 @@ class ClassCache:
         """Keep the ranking that an ordinary attempt has just made, if its class has been seen before."""
         if attempt.scores is None or key in self._classes:
             return
-        if key not in self._seen:
-            self._seen[key] = None
+        # The hash will do: of two that share one, the other's ranking is kept a pod earlier. The key may be a megabyte.
+        if hash(key) not in self._seen:
+            self._seen[hash(key)] = None
             if len(self._seen) > _MAX_SEEN:
                 self._seen.popitem(last=False)
             return

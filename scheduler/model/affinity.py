@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from scheduler.model.bounds import selector_weight
 from scheduler.model.meta import LabelSelector
 from scheduler.model.selectors import label_selector_matches, validate_label_selector
 
@@ -58,6 +59,12 @@ class AffinityTerm:
 
     def __repr__(self) -> str:
         return f"AffinityTerm{self._identity}"
+
+    @property
+    def weight(self) -> int:
+        """Return how much there is of the term: namespaces, labels and values, and the term itself."""
+        named = selector_weight(self.selector) + selector_weight(self.namespace_selector)
+        return 1 + len(self.namespaces) + named
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
         """Say whether the term selects a pod with these labels in this namespace, which has ``namespace_labels``."""

@@ -5,8 +5,9 @@ Source: ``apimachinery/pkg/api/validate/content/kube.go`` and ``dns.go``. Length
 
 from __future__ import annotations
 
-import functools
 import re
+
+from scheduler.model.bounds import kept_for_short
 
 __all__ = ["label_key_problems", "label_value_problems"]
 
@@ -35,7 +36,7 @@ _NAME_PATTERN = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SUBDOMAIN_PATTERN = re.compile(r"[a-z0-9](?:[-a-z0-9]*+(?<=[a-z0-9]))?(?:\.[a-z0-9](?:[-a-z0-9]*+(?<=[a-z0-9]))?)*")
 
 
-@functools.lru_cache(maxsize=4096)
+@kept_for_short(4096)
 def label_key_problems(key: str) -> tuple[str, ...]:
     """Return what is wrong with a label key (a "qualified name"); empty if nothing is."""
     prefix, slash, name = key.rpartition("/")
@@ -51,7 +52,7 @@ def label_key_problems(key: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@functools.lru_cache(maxsize=4096)
+@kept_for_short(4096)
 def label_value_problems(value: str) -> tuple[str, ...]:
     """Return what is wrong with a label value; empty if nothing is."""
     problems = []

@@ -14,6 +14,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from scheduler.model.bounds import MAX_KEPT_CHARS, kept_for_short
 from scheduler.model.label_syntax import label_key_problems
 from scheduler.model.quantity import NANO, milli_value, parse_quantity_nano, value
 
@@ -118,7 +119,7 @@ def node_allocatable(allocatable: Mapping[str, QuantityText]) -> Resources:
     return resources
 
 
-@functools.lru_cache(maxsize=1024)
+@kept_for_short(1024)
 def is_scalar_resource(name: str) -> bool:
     """Say whether the scheduler counts the resource besides CPU, memory, ephemeral storage and pods.
 
@@ -130,9 +131,15 @@ def is_scalar_resource(name: str) -> bool:
     return "/" in name and not name.startswith("requests.") and not label_key_problems(f"requests.{name}")
 
 
-@functools.lru_cache(maxsize=4096)
 def _amount(name: str, text: QuantityText) -> int | None:
     """Return one quantity in the scheduler's unit; None if the scheduler does not count the resource."""
+    if len(name) > MAX_KEPT_CHARS or (isinstance(text, str) and len(text) > MAX_KEPT_CHARS):
+        return _convert(name, parse_quantity_nano(text))
+    return _kept_amount(name, text)
+
+
+@functools.lru_cache(maxsize=4096)
+def _kept_amount(name: str, text: QuantityText) -> int | None:
     return _convert(name, parse_quantity_nano(text))
 
 

@@ -59,6 +59,7 @@ _LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _NEED_KEY = frozenset({"Exists", "Gt", "Lt"})
 _FEW_TERMS = 8
+_MAX_SHARED_VALUES = 256
 _INTEGER = re.compile(r"[+-]?0*([0-9]{1,19})")
 
 
@@ -216,11 +217,21 @@ def _predicate(requirement: LabelSelectorRequirement | NodeSelectorRequirement) 
     kept = requirement.__dict__
     predicate: ValuePredicate | None = kept.get("predicate")
     if predicate is None:
-        predicate = kept["predicate"] = _compile_requirement(requirement)
+        predicate = kept["predicate"] = _shared_predicate(requirement)
     return predicate
 
 
+def _shared_predicate(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> ValuePredicate:
+    """Compile; equal requirements of many pods share the result, unless they are too long to be kept."""
+    is_long = len(requirement.values) > _MAX_SHARED_VALUES
+    return _compile_requirement(requirement) if is_long else _compile_short_requirement(requirement)
+
+
 @functools.lru_cache(maxsize=4096)
+def _compile_short_requirement(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> ValuePredicate:
+    return _compile_requirement(requirement)
+
+
 def _compile_requirement(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> ValuePredicate:
     if requirement.operator not in _NODE_OPERATORS or _problems_of(requirement):
         return _never
@@ -259,12 +270,17 @@ CompiledTerm = tuple[tuple[tuple[str, ValuePredicate], ...], tuple[tuple[str, Va
 def _compiled_term(term: NodeSelectorTerm) -> CompiledTerm | None:
     kept = term.__dict__
     if "compiled" not in kept:
-        kept["compiled"] = _compile_term(term)
+        values = sum(len(r.values) for r in (*term.match_expressions, *term.match_fields))
+        kept["compiled"] = _compile_term(term) if values > _MAX_SHARED_VALUES else _compile_short_term(term)
     compiled: CompiledTerm | None = kept["compiled"]
     return compiled
 
 
 @functools.lru_cache(maxsize=4096)
+def _compile_short_term(term: NodeSelectorTerm) -> CompiledTerm | None:
+    return _compile_term(term)
+
+
 def _compile_term(term: NodeSelectorTerm) -> CompiledTerm | None:
     """Return (key, predicate) pairs for labels and for fields; None for a term that matches nothing."""
     if not (term.match_expressions or term.match_fields) or validate_node_selector_term(term) is not None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from scheduler.api import Node, Pod, QueueingHint
 from scheduler.model.affinity import AffinityTerm, PodAffinityTerms
+from scheduler.model.bounds import Kept
 from scheduler.model.selectors import label_selector_matches
 from scheduler.model.visible_labels import SelectorSet
 from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
@@ -20,6 +21,7 @@ from scheduler.plugins.inter_pod_affinity.namespaces import Namespaces
 __all__ = ["Hints", "TermSet"]
 
 _MAX_KEPT = 16_384
+_MAX_WEIGHT = 8 * _MAX_KEPT
 _MAX_NAMESPACES = 64
 
 
@@ -71,22 +73,24 @@ class _Waiting:
 
 
 class Hints:
-    """The plugin's hints; what they found out about waiting pods is kept, for ``_MAX_KEPT`` pods at most."""
+    """The plugin's hints; what they found out about waiting pods is kept, for ``_MAX_KEPT`` pods with ``_MAX_WEIGHT``
+    labels and values in their terms at most.
+    """
 
     __slots__ = ("_namespaces", "_waiting")
 
     def __init__(self, namespaces: Namespaces) -> None:
         self._namespaces = namespaces
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: Kept[str, _Waiting] = Kept(_MAX_KEPT, _MAX_WEIGHT)
 
     def rules_of(self, pod: Pod) -> _Waiting:
         """Return the rules of a waiting pod."""
         uid, given = pod.metadata.uid, pod.affinity_terms
         kept = self._waiting.get(uid)
         if kept is None or kept.given is not given:
-            if len(self._waiting) >= _MAX_KEPT:
-                self._waiting.clear()
-            kept = self._waiting[uid] = _Waiting(given, self._namespaces)
+            required = (*given.required_affinity, *given.required_anti_affinity)
+            weight = sum(term.weight for term in required)
+            kept = self._waiting.keep(uid, _Waiting(given, self._namespaces), weight)
         return kept
 
     def after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:

@@ -45,7 +45,7 @@ from scheduler.plugins.inter_pod_affinity.scoring import (
 __all__ = ["MAX_TERMS", "NAME", "InterPodAffinity", "new", "too_many_terms"]
 
 NAME = "InterPodAffinity"
-MAX_TERMS = 256
+MAX_TERMS = 512
 """Most terms that a pod may have; each is a question about all pods, and the others wait while it is answered."""
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from scheduler.model.bounds import kept_for_short
 from scheduler.model.requests import is_scalar_resource
 
 __all__ = ["is_extended_resource"]
 
 
-@lru_cache(maxsize=1024)
+@kept_for_short(1024)
 def is_extended_resource(name: str) -> bool:
     """Say whether the name is one that a device plugin or an administrator made up: ``vendor.example/gpu``.
 

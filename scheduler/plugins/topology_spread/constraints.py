@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from scheduler.api import Node, Pod
+from scheduler.model.bounds import Kept, selector_weight
 from scheduler.model.meta import LabelSelector, LabelSelectorRequirement
 from scheduler.model.pod import TopologySpreadConstraint
 from scheduler.model.selectors import label_selector_matches, validate_label_selector
@@ -39,6 +40,7 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 _HONOR = "Honor"
 _MAX_KEPT = 16_384
+_MAX_WEIGHT = 8 * _MAX_KEPT
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
@@ -129,14 +131,15 @@ class _Kept(NamedTuple):
 class OwnConstraints:
     """The constraints of pods that have some, kept between attempts.
 
-    Queueing hints ask for them once for every waiting pod and event. Bound: ``_MAX_KEPT`` pods.
+    Queueing hints ask for them once for every waiting pod and event. Bounds: ``_MAX_KEPT`` pods with ``_MAX_WEIGHT``
+    labels and values.
     """
 
     __slots__ = ("_kept", "_use_label_keys")
 
     def __init__(self, *, use_label_keys: bool = True) -> None:
         self._use_label_keys = use_label_keys
-        self._kept: dict[tuple[str, str], _Kept] = {}
+        self._kept: Kept[tuple[str, str], _Kept] = Kept(_MAX_KEPT, _MAX_WEIGHT)
 
     def of(self, pod: Pod, action: str) -> Constraints:
         """Return the pod's own constraints with ``action``.
@@ -151,10 +154,8 @@ class OwnConstraints:
         if kept is not None and kept.given is given and kept.labels is labels:
             return kept.constraints
         constraints = read_constraints(given, labels, action, use_label_keys=self._use_label_keys)
-        if len(self._kept) >= _MAX_KEPT:
-            self._kept.clear()
-        self._kept[key] = _Kept(given, labels, constraints)
-        return constraints
+        weight = len(labels) + sum(1 + selector_weight(constraint.label_selector) for constraint in given)
+        return self._kept.keep(key, _Kept(given, labels, constraints), weight).constraints
 
 
 def _read(given: TopologySpreadConstraint, labels: Mapping[str, str], *, use_label_keys: bool) -> Constraint:

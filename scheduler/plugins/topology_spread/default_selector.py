@@ -4,7 +4,7 @@ It is deduced from what selects or owns the pod: the services whose selector mat
 ReplicationController, ReplicaSet or StatefulSet. Source: ``plugins/helper/spread.go``.
 
 This is asked for in most scheduling cycles, while services change seldom: what was found for pods with equal labels is
-kept until any service changes. Bound: ``_MAX_KNOWN`` label sets.
+kept until any service changes. Bounds: ``_MAX_KNOWN`` label sets with ``_MAX_WEIGHT`` labels.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.api import Handle, Lister, Pod
+from scheduler.model.bounds import Kept
 from scheduler.model.meta import LabelSelector, LabelSelectorRequirement, OwnerReference
 from scheduler.model.selectors import labels_match, validate_label_selector
 from scheduler.model.workload import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -19,6 +20,7 @@ from scheduler.model.workload import ReplicaSet, ReplicationController, Service,
 __all__ = ["DefaultSelector"]
 
 _MAX_KNOWN = 4096
+_MAX_WEIGHT = 16 * _MAX_KNOWN
 
 _KnownKey = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -36,7 +38,7 @@ class DefaultSelector:
         self._stateful_sets: Lister[StatefulSet] = handle.lister(StatefulSet)
         self._version = -1
         self._by_namespace: dict[str, list[Service]] = {}
-        self._known: dict[_KnownKey, Mapping[str, str]] = {}
+        self._known: Kept[_KnownKey, Mapping[str, str]] = Kept(_MAX_KNOWN, _MAX_WEIGHT)
 
     def of(self, pod: Pod) -> LabelSelector:
         """Return the selector; empty if nothing selects or owns the pod."""
@@ -68,9 +70,7 @@ class DefaultSelector:
         found = self._known.get(key)
         if found is None:
             found = self._look_up(meta.namespace, meta.labels)
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.clear()
-            self._known[key] = found
+            self._known.keep(key, found, len(meta.labels))
         return found
 
     def _look_up(self, namespace: str, labels: Mapping[str, str]) -> Mapping[str, str]:

@@ -45,15 +45,16 @@ class ResourceColumns(Generic[S]):
     known case). Their holders are noted by name, so that a column for one costs no look at every node.
     """
 
-    __slots__ = ("_amounts_of", "_data", "_holders", "_noted", "_views")
+    __slots__ = ("_amounts_of", "_data", "_held_by", "_holders", "_views")
 
     def __init__(self, amounts_of: Callable[[S], Resources]) -> None:
         self._amounts_of = amounts_of
         self._data: dict[str, IntColumn] = {}
         self._views: dict[str, IntColumn] = {}
-        # Names, not rows: they survive a change of order. May hold nodes that no longer have the resource.
+        # Names, not rows: they survive a change of order. Both sides, so that what a node gives up is forgotten:
+        # anybody may make pods that name a thousand resources of their own and a node to run on.
         self._holders: dict[str, set[str]] = {}
-        self._noted = 0
+        self._held_by: dict[str, frozenset[str]] = {}
 
     def column(self, resource: str, sources: Sequence[S], row_of: Mapping[str, int]) -> IntColumn:
         """Return the column of ``resource``, zeros where a row's source names none."""
@@ -73,16 +74,16 @@ class ResourceColumns(Generic[S]):
                 data[row] = amounts.get(resource, 0)
             except OverflowError:
                 data[row] = _clamp(amounts[resource])
-        for resource in amounts:
-            if resource not in _CORE:
-                self._note_holder(resource, name)
+        held = amounts.keys() - _CORE
+        if held or name in self._held_by:
+            self._note_holder(name, frozenset(held))
 
     def reorder(self, change: Reorder, row_of: Mapping[str, int]) -> None:
         """Follow a change of the row order."""
         self._data = {resource: change.move(data) for resource, data in self._data.items()}
         self._views = {resource: read_only(data) for resource, data in self._data.items()}
-        if self._noted > 4 * len(row_of) + _SLACK:
-            self._drop_gone_holders(row_of)
+        for name in [name for name in self._held_by if name not in row_of]:
+            self._note_holder(name, frozenset())
 
     def _build(self, resource: str, sources: Sequence[S], row_of: Mapping[str, int]) -> IntColumn:
         amounts_of = self._amounts_of
@@ -103,18 +104,20 @@ class ResourceColumns(Generic[S]):
         if len(scalars) >= _MAX_SCALARS:
             del self._data[scalars[0]], self._views[scalars[0]]
 
-    def _note_holder(self, resource: str, name: str) -> None:
-        holders = self._holders.get(resource)
-        if holders is None:
-            holders = self._holders[resource] = set()
-        if name not in holders:
-            holders.add(name)
-            self._noted += 1
-
-    def _drop_gone_holders(self, row_of: Mapping[str, int]) -> None:
-        kept = {resource: {n for n in holders if n in row_of} for resource, holders in self._holders.items()}
-        self._holders = {resource: holders for resource, holders in kept.items() if holders}
-        self._noted = 0  # counts additions since, so that the sweep's cost is spread over them
+    def _note_holder(self, name: str, held: frozenset[str]) -> None:
+        before = self._held_by.get(name, frozenset())
+        if held == before:
+            return
+        for resource in held - before:
+            self._holders.setdefault(resource, set()).add(name)
+        for resource in before - held:
+            self._holders[resource].discard(name)
+            if not self._holders[resource]:
+                del self._holders[resource]
+        if held:
+            self._held_by[name] = held
+        else:
+            del self._held_by[name]
 
 
 class CodedStore(Generic[V]):

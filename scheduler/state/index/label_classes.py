@@ -23,6 +23,7 @@ from scheduler.model.pod import Pod
 __all__ = ["Change", "LabelClass", "LabelClasses"]
 
 _LOG_LIMIT = 8192
+_MAX_WEIGHT = 16 * _LOG_LIMIT  # labels in the log
 
 ClassKey = tuple[str, bool, tuple[tuple[str, str], ...]]
 
@@ -57,7 +58,7 @@ class Change(NamedTuple):
 class LabelClasses:
     """All classes, the slots of the nodes, and the log of changes."""
 
-    __slots__ = ("_by_key", "_by_namespace", "_first", "_free", "_log", "_slots", "num_slots")
+    __slots__ = ("_by_key", "_by_namespace", "_first", "_free", "_log", "_slots", "_weight", "num_slots")
 
     def __init__(self) -> None:
         self._by_key: dict[ClassKey, LabelClass] = {}
@@ -66,6 +67,7 @@ class LabelClasses:
         self._free: list[int] = []
         self._log: list[Change] = []
         self._first = 0
+        self._weight = 0
         self.num_slots = 0
 
     # --- nodes ---
@@ -140,8 +142,10 @@ class LabelClasses:
 
     def _note(self, change: Change) -> None:
         self._log.append(change)
-        if len(self._log) >= _LOG_LIMIT:
-            half = _LOG_LIMIT // 2
+        self._weight += len(change.of.labels)
+        if len(self._log) >= _LOG_LIMIT or self._weight > _MAX_WEIGHT:
+            half = (len(self._log) + 1) // 2
+            self._weight -= sum(len(dropped.of.labels) for dropped in self._log[:half])
             del self._log[:half]
             self._first += half
 

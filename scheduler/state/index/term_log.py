@@ -10,6 +10,7 @@ from scheduler.state.index.carried import Carried
 __all__ = ["TermChange", "TermLog"]
 
 _LIMIT = 16384
+_MAX_WEIGHT = 8 * _LIMIT
 
 
 class TermChange(NamedTuple):
@@ -21,13 +22,14 @@ class TermChange(NamedTuple):
 
 
 class TermLog:
-    """The newest changes, numbered from 0 on."""
+    """The newest changes, numbered from 0 on; so many, or fewer if their terms are large."""
 
-    __slots__ = ("_changes", "_first")
+    __slots__ = ("_changes", "_first", "_weight")
 
     def __init__(self) -> None:
         self._changes: list[TermChange] = []
         self._first = 0
+        self._weight = 0
 
     @property
     def position(self) -> int:
@@ -41,7 +43,9 @@ class TermLog:
     def add(self, change: TermChange) -> None:
         """Note a change."""
         self._changes.append(change)
-        if len(self._changes) >= _LIMIT:
-            half = _LIMIT // 2
+        self._weight += change.of.term.weight
+        if len(self._changes) >= _LIMIT or self._weight > _MAX_WEIGHT:
+            half = (len(self._changes) + 1) // 2
+            self._weight -= sum(dropped.of.term.weight for dropped in self._changes[:half])
             del self._changes[:half]
             self._first += half

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
+from scheduler.model import quantity
 from scheduler.model.quantity import (
     MAX_INT64,
-    MAX_QUANTITY_BYTES,
+    MAX_QUANTITY_CHARS,
     NANO,
     QuantityError,
     milli_value,
@@ -84,9 +85,9 @@ def test_parse_gives_exact_nano_units(text: str | float, nano: int) -> None:
         pytest.param("\u0663", id="Arabic digit"),
         pytest.param("\u0661\u0662m", id="Arabic digits with suffix"),
         pytest.param("²", id="superscript digit"),
-        pytest.param("9" * (MAX_QUANTITY_BYTES + 1), id="one character too long"),
-        pytest.param("9" * 5_000, id="beyond Python's limit of digits"),
-        pytest.param("1" + "0" * 10_000_000, id="ten megabytes"),
+        pytest.param("9" * (MAX_QUANTITY_CHARS + 1), id="one character too long"),
+        pytest.param("9" * 1_000_000 + "x", id="a million digits and a letter"),
+        pytest.param("1e" + "9" * 5_000, id="exponent beyond Python's limit of digits"),
         pytest.param(float("inf"), id="JSON float that overflowed"),
     ],
 )
@@ -95,6 +96,32 @@ def test_parse_refuses_what_is_no_quantity(text: str | float) -> None:
     with pytest.raises(QuantityError) as caught:
         parse_quantity_nano(text)
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "nano"),
+    [
+        pytest.param("9" * 5_000, MAX_INT64 * NANO, id="5,000 nines are the most there is"),
+        pytest.param("-" + "9" * 5_000, -MAX_INT64 * NANO, id="and the least"),
+        pytest.param("0" * 5_000 + "1", NANO, id="zeros in front say nothing"),
+        pytest.param("1." + "0" * 5_000, NANO, id="nor do zeros behind the point"),
+        pytest.param("1." + "0" * 5_000 + "1", NANO + 1, id="what is finer than a nano-unit is rounded up"),
+        pytest.param("9" * 5_000 + "e-5000", NANO, id="just below one"),
+        pytest.param("1" + "0" * 5_000 + "e-5000", NANO, id="exactly one"),
+        pytest.param("1e" + "0" * 5_000 + "1", 10 * NANO, id="zeros in an exponent"),
+        pytest.param("0." + "0" * 4_999 + "1e5000", NANO, id="a tiny number with a large exponent"),
+    ],
+)
+def test_long_texts_are_as_good_as_short_ones(text: str, nano: int) -> None:
+    """The API server hands them on, and kube-scheduler reads them."""
+    assert parse_quantity_nano(text) == nano
+
+
+def test_long_texts_are_not_kept() -> None:
+    """Thousands of megabytes would otherwise stay behind."""
+    kept = quantity._parse_short.cache_info().currsize
+    parse_quantity_nano("0" * 1_000 + "1")
+    assert quantity._parse_short.cache_info().currsize == kept
 
 
 def test_hostile_texts_cost_next_to_nothing() -> None:
@@ -107,6 +134,9 @@ def test_hostile_texts_cost_next_to_nothing() -> None:
         "." * 64,
         "1" + "0" * 10_000_000,
         "9" * 62 + "Ei",
+        "9" * 1_000_000,
+        "9" * 1_000_000 + "x",
+        "1e" + "9" * 1_000_000,
     ]
     for text in hostile:
         start = time.process_time()

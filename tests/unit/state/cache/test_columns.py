@@ -68,6 +68,24 @@ def test_holders_of_a_resource_are_forgotten_with_their_nodes():
     assert snapshot.allocatable("example.com/gpu").tolist() == [1, 1]
 
 
+def test_holders_of_a_resource_are_forgotten_with_their_pods():
+    """Anybody may make pods that name resources of their own and a node; what they named goes when they go."""
+    cache, snapshot = Cache(), Snapshot()
+    cache.add_node(node("n0").capacity({"cpu": 1}).obj())
+    for i in range(3):
+        wanted = {f"example.com/r{i}-{j}": 1 for j in range(100)}
+        one = pod(f"p{i}").requests(wanted).on("n0").obj()
+        cache.add_pod(one)
+        cache.update_snapshot(snapshot)
+        assert snapshot.requested(f"example.com/r{i}-7").tolist() == [1]
+        cache.remove_pod(one)
+        cache.update_snapshot(snapshot)
+        assert snapshot.requested(f"example.com/r{i}-7").tolist() == [0]
+
+    assert snapshot._requested._holders == {}
+    assert snapshot._requested._held_by == {}
+
+
 def test_label_columns_are_bounded():
     """Users decide which keys are asked for, so there is an end to it."""
     cache, snapshot = Cache(), Snapshot()

@@ -109,3 +109,18 @@ def test_log_is_bounded(classes, monkeypatch):
     assert classes.changes_since(start) is None
     assert classes.position == 4
     assert len(classes.changes_since(2)) == 2
+
+
+def test_log_of_heavy_pods_is_shorter(classes, monkeypatch):
+    """A change keeps its pod's labels alive, of which there may be thousands."""
+    monkeypatch.setattr(label_classes, "_MAX_WEIGHT", 10)
+    start = classes.position
+    heavy = {f"k{i}": "v" for i in range(4)}
+    classes.add(on("a", **heavy))
+    classes.add(on("a", **heavy))
+    assert len(classes.changes_since(start)) == 2
+    classes.add(on("a", **heavy))
+
+    assert classes.changes_since(start) is None
+    assert classes.position == 3
+    assert len(classes.changes_since(2)) == 1
