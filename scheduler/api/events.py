@@ -7,12 +7,23 @@ looks at the changed object and says Queue or Skip. Semantics: ``kube-scheduler/
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 from scheduler.model.pod import Pod
 
-__all__ = ["ActionType", "ClusterEvent", "EventRegistration", "EventResource", "QueueingHint", "QueueingHintFn"]
+__all__ = [
+    "ActionType",
+    "ClusterEvent",
+    "EventRegistration",
+    "EventResource",
+    "HintIndex",
+    "IndexedRegistration",
+    "Offer",
+    "QueueingHint",
+    "QueueingHintFn",
+    "WantedKey",
+]
 
 
 class ActionType(enum.IntFlag):
@@ -136,3 +147,32 @@ class EventRegistration:
 
     event: ClusterEvent
     hint: QueueingHintFn | None = None
+
+
+WantedKey = tuple[Hashable, Hashable]
+"""``(where, what)``, for instance (namespace, label pair)."""
+Offer = tuple[Hashable, Iterable[Hashable]]
+"""``(where, whats)``: the keys that have the same first half."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HintIndex:
+    """About which waiting pods a hint need not be asked (docs/design/0017-waiting-index.md).
+
+    ``hint(pod, old, new)`` must be Skip unless ``wanted(pod)`` and ``offered(old, new)`` have a key in common or one of
+    the two is None. What a pod wants must depend on the pod alone, as it is worked out when the pod begins to wait.
+
+    Attributes:
+        wanted: the keys that the waiting pod wants; None: any event may help it.
+        offered: the keys that the event offers; None: it may help any pod.
+    """
+
+    wanted: Callable[[Pod], Iterable[WantedKey] | None]
+    offered: Callable[[object | None, object | None], Iterable[Offer] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedRegistration(EventRegistration):
+    """A registration whose hint is asked about no more pods than its index finds; in-tree plugins have them."""
+
+    index: HintIndex

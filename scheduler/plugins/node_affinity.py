@@ -6,7 +6,7 @@ looked at, which turns a scan of all nodes into a look-up.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from scheduler.api import (
     Verdicts,
     default_normalize,
 )
+from scheduler.api.events import HintIndex, IndexedRegistration, Offer, WantedKey
 from scheduler.config.args import NodeAffinityArgs
 from scheduler.model.pod import NodeAffinity as NodeAffinityRules
 from scheduler.model.pod import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
@@ -45,6 +46,7 @@ from scheduler.model.selectors import (
     required_node_affinity_matches,
     validate_preferred_terms,
 )
+from scheduler.plugins.shared.label_keys import ANY, Thing, changed_keys, offered
 from scheduler.plugins.shared.node_labels import match_node_selector, match_required, match_term
 
 __all__ = ["NAME", "REASON_CONFLICT", "REASON_ENFORCED", "REASON_POD", "NodeAffinity", "new"]
@@ -54,6 +56,8 @@ REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 REASON_CONFLICT = "pod affinity terms conflict"
 
+_NODES = "nodes"
+_NEED_LABEL = frozenset({"In", "Exists", "Gt", "Lt"})
 _REJECTED_BY_POD = Status.unresolvable(REASON_POD)
 _REJECTED_BY_ADDED = Status.unresolvable(REASON_ENFORCED)
 _PREFERRED: StateKey[tuple[PreferredSchedulingTerm, ...]] = StateKey("PreScoreNodeAffinity")
@@ -134,7 +138,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def events(self) -> Sequence[EventRegistration]:
         node_changed = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
-        return (EventRegistration(node_changed, self._after_node_change),)
+        return (IndexedRegistration(node_changed, self._after_node_change, index=_INDEX),)
 
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         if not isinstance(new, Node):
@@ -146,6 +150,48 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             return QueueingHint.SKIP
         matched_before = isinstance(old, Node) and required_node_affinity_matches(pod, old)
         return QueueingHint.SKIP if matched_before else QueueingHint.QUEUE
+
+
+def _wanted(pod: Pod) -> Iterable[WantedKey]:
+    """Yield what a node must have, or have changed, to match the pod if it did not; a new node must have one of it."""
+    required = _required(pod)
+    for pair in pod.spec.node_selector.items():
+        yield _NODES, pair
+    if required is not None:
+        for term in required.node_selector_terms:
+            yield from ((_NODES, thing) for thing in _wanted_by(term))
+    elif not pod.spec.node_selector:
+        yield _NODES, ANY
+
+
+def _wanted_by(term: NodeSelectorTerm) -> Iterator[Thing]:
+    needs_any = True
+    for requirement in term.match_expressions:
+        if requirement.operator == "In":
+            yield from ((requirement.key, value) for value in requirement.values)
+        else:
+            yield requirement.key
+        needs_any &= requirement.operator not in _NEED_LABEL
+    for requirement in term.match_fields:
+        # Other fields than the name are the same on all nodes.
+        if requirement.operator == "In" and requirement.key == FIELD_NAME:
+            yield from ((FIELD_NAME, value) for value in requirement.values)
+            needs_any = False
+    if needs_any:
+        yield ANY
+
+
+def _offered(old: object | None, new: object | None) -> Iterable[Offer] | None:
+    if not isinstance(new, Node):
+        return None
+    labels = new.metadata.labels
+    if not isinstance(old, Node) or old.name != new.name:
+        return [(_NODES, [*offered(labels), (FIELD_NAME, new.name)])]
+    changed = changed_keys(old.metadata.labels, labels)
+    return [(_NODES, [*changed, *((key, labels[key]) for key in changed if key in labels)])]
+
+
+_INDEX = HintIndex(_wanted, _offered)
 
 
 def _required(pod: Pod) -> NodeSelector | None:

@@ -7,6 +7,7 @@ pods that match a selector (for the pod's own terms) and terms carried by pods (
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from scheduler.api import (
@@ -28,6 +29,7 @@ from scheduler.api import (
     Status,
     Verdicts,
 )
+from scheduler.api.events import HintIndex, IndexedRegistration
 from scheduler.config.args import InterPodAffinityArgs
 from scheduler.model.affinity import PodAffinityTerms
 from scheduler.model.meta import Namespace
@@ -40,6 +42,12 @@ from scheduler.plugins.inter_pod_affinity.scoring import (
     score_domains,
     score_node,
     spread_out,
+)
+from scheduler.plugins.inter_pod_affinity.wanted import (
+    offered_by_nodes,
+    offered_by_pods,
+    wanted_of_nodes,
+    wanted_of_pods,
 )
 
 __all__ = ["MAX_TERMS", "NAME", "InterPodAffinity", "new", "too_many_terms"]
@@ -124,9 +132,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def events(self) -> Sequence[EventRegistration]:
         pod_changed = ActionType.ADD | ActionType.UPDATE_POD_LABEL | ActionType.DELETE
         node_changed = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        of_pods = HintIndex(wanted_of_pods, partial(offered_by_pods, self._namespaces))
+        of_nodes = HintIndex(wanted_of_nodes, offered_by_nodes)
+        hints = self._hints
         return (
-            EventRegistration(ClusterEvent(EventResource.POD, pod_changed), self._hints.after_pod_change),
-            EventRegistration(ClusterEvent(EventResource.NODE, node_changed), self._hints.after_node_change),
+            IndexedRegistration(ClusterEvent(EventResource.POD, pod_changed), hints.after_pod_change, index=of_pods),
+            IndexedRegistration(
+                ClusterEvent(EventResource.NODE, node_changed), hints.after_node_change, index=of_nodes
+            ),
         )
 
 

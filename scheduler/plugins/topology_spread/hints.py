@@ -1,6 +1,7 @@
 """Hints: which changes may let a pod in that its hard constraints kept out.
 
-A hint is asked for each waiting pod at each event, so its cost must not depend on how many constraints the pod has.
+A hint is asked for many waiting pods at many events (``wanted`` says which), so its cost must not depend on how many
+constraints the pod has.
 
 Source: ``isSchedulableAfterPodChange`` and ``isSchedulableAfterNodeChange`` in ``podtopologyspread/plugin.go``.
 """
@@ -19,7 +20,9 @@ from scheduler.api import (
     QueueingHint,
     Taint,
 )
+from scheduler.api.events import IndexedRegistration
 from scheduler.plugins.topology_spread.constraints import ConstraintError, Constraints
+from scheduler.plugins.topology_spread.wanted import index_of_nodes, index_of_pods
 
 __all__ = ["registrations"]
 
@@ -52,7 +55,10 @@ def registrations(constraints_of: HardConstraints) -> Sequence[EventRegistration
         except ConstraintError:
             return QueueingHint.QUEUE
 
-    return (EventRegistration(pod_changed, after_pod_change), EventRegistration(node_changed, after_node_change))
+    return (
+        IndexedRegistration(pod_changed, after_pod_change, index=index_of_pods(constraints_of)),
+        IndexedRegistration(node_changed, after_node_change, index=index_of_nodes(constraints_of)),
+    )
 
 
 def _pods(old: object | None, new: object | None) -> tuple[Pod | None, Pod | None]:

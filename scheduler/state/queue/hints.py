@@ -12,12 +12,15 @@ at the changed object. An event asks only the plugins that rejected the pod:
 
 A hint that raises counts as Queue: a bug in a hint may cost a vain attempt but never strands a pod. Source:
 ``isPodWorthRequeuing`` and ``buildQueueingHintMap``, v1.36.
+
+differs: a hint with an index is not asked about pods that it would answer Skip for (``listeners``), so they are not in
+``queueing_hint_execution_duration_seconds``.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.api.events import (
@@ -25,6 +28,8 @@ from scheduler.api.events import (
     ClusterEvent,
     EventRegistration,
     EventResource,
+    HintIndex,
+    IndexedRegistration,
     QueueingHint,
     QueueingHintFn,
 )
@@ -35,7 +40,7 @@ from scheduler.state.queue.metrics import QueueMetrics
 from scheduler.state.queue.profile import QueueProfile
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["HINT_ERROR", "HintMap", "QueueingHints", "Strategy"]
+__all__ = ["HINT_ERROR", "Asked", "HintMap", "QueueingHints", "Strategy"]
 
 HINT_ERROR = "Error"
 """Metric value of a hint that raised; the others are ``QueueingHint`` values."""
@@ -53,32 +58,59 @@ class Strategy(enum.Enum):
     IMMEDIATELY = "immediately"
 
 
+class Asked(NamedTuple):
+    """A plugin that is asked about an event.
+
+    Attributes:
+        plugin: its name.
+        indexes: which of the pods that it rejected it is asked about: those that one of these finds; None: all.
+    """
+
+    plugin: str
+    indexes: tuple[HintIndex, ...] | None
+
+
 class _Call(NamedTuple):
     plugin: str
     hint: QueueingHintFn | None
+    hint_index: HintIndex | None
 
 
 class HintMap:
     """One profile's registrations, with the answers to "who wants this event" remembered."""
 
-    __slots__ = ("_calls", "registrations")
+    __slots__ = ("_calls", "_indexes", "registrations")
 
     def __init__(self, registrations: Iterable[tuple[str, EventRegistration]]) -> None:
         given = list(registrations)
         self.registrations = given + _missing_taint_registrations(given)
         self._calls: dict[ClusterEvent, tuple[_Call, ...]] = {}
+        self._indexes: dict[str, tuple[HintIndex, ...]] = {}
+        for plugin, registration in self.registrations:
+            index = _index_of(registration)
+            known = self._indexes.get(plugin, ())
+            if index is not None and index not in known:
+                self._indexes[plugin] = (*known, index)
+
+    def indexes(self, plugin: str) -> tuple[HintIndex, ...]:
+        """Return the indexes of a plugin's hints."""
+        return self._indexes.get(plugin, ())
 
     def calls(self, event: ClusterEvent) -> tuple[_Call, ...]:
         """Return the hints of the registrations that cover ``event``."""
         calls = self._calls.get(event)
         if calls is None:
             calls = tuple(
-                _Call(plugin, registration.hint)
+                _Call(plugin, registration.hint, _index_of(registration))
                 for plugin, registration in self.registrations
                 if registration.event.matches(event)
             )
             self._calls[event] = calls
         return calls
+
+
+def _index_of(registration: EventRegistration) -> HintIndex | None:
+    return registration.index if isinstance(registration, IndexedRegistration) else None
 
 
 def _missing_taint_registrations(given: Sequence[tuple[str, EventRegistration]]) -> list[tuple[str, EventRegistration]]:
@@ -100,7 +132,7 @@ def _missing_taint_registrations(given: Sequence[tuple[str, EventRegistration]])
 class QueueingHints:
     """The hints of all profiles."""
 
-    __slots__ = ("_failed", "_interested", "_maps", "_metrics", "_perf_counter")
+    __slots__ = ("_asked", "_failed", "_maps", "_metrics", "_perf_counter")
 
     def __init__(
         self, profiles: Mapping[str, QueueProfile], *, metrics: QueueMetrics, perf_counter: Callable[[], float]
@@ -108,16 +140,30 @@ class QueueingHints:
         self._maps = {name: HintMap(profile.registrations) for name, profile in profiles.items()}
         self._metrics = metrics
         self._perf_counter = perf_counter
-        self._interested: dict[ClusterEvent, dict[str, None]] = {}
+        self._asked: dict[ClusterEvent, dict[str, Asked]] = {}
         self._failed: set[tuple[str, str]] = set()
 
-    def interested_plugins(self, event: ClusterEvent) -> Collection[str]:
-        """Return the plugins that registered ``event`` in any profile, in a fixed order."""
-        plugins = self._interested.get(event)
-        if plugins is None:
-            plugins = {call.plugin: None for hint_map in self._maps.values() for call in hint_map.calls(event)}
-            self._interested[event] = plugins
-        return plugins.keys()
+    def asked(self, event: ClusterEvent) -> Mapping[str, Asked]:
+        """Return the plugins that registered ``event`` in any profile, by name, in a fixed order."""
+        asked = self._asked.get(event)
+        if asked is None:
+            asked = self._asked[event] = self._find_asked(event)
+        return asked
+
+    def _find_asked(self, event: ClusterEvent) -> dict[str, Asked]:
+        asked: dict[str, Asked] = {}
+        for hint_map in self._maps.values():
+            for plugin, _, index in hint_map.calls(event):
+                known = asked[plugin].indexes if plugin in asked else ()
+                # One hint without an index, in any profile, is enough to ask about all pods.
+                indexes = None if index is None or known is None else tuple(dict.fromkeys((*known, index)))
+                asked[plugin] = Asked(plugin, indexes)
+        return asked
+
+    def indexes(self, profile: str, plugin: str) -> tuple[HintIndex, ...] | None:
+        """Return the indexes of a plugin's hints in a profile; None if there is no such profile."""
+        hint_map = self._maps.get(profile)
+        return None if hint_map is None else hint_map.indexes(plugin)
 
     def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
         """Return the events that a plugin registered in any profile."""

@@ -123,10 +123,10 @@ class SchedulingQueue:
         self._backoff = BackoffQueue(
             initial_s=initial_backoff_s, max_s=max_backoff_s, sort_key=sort_key, metrics=self._metrics
         )
-        self._unschedulable = UnschedulablePods(profiles.keys(), self._metrics)
         self._in_flight = InFlight(self._metrics)
         self._nominator = Nominator(get_pod)
         self._hints, self._gates = self._rules_of(profiles)
+        self._unschedulable = UnschedulablePods(self._hints, self._metrics)
         self._scheduling_cycle = 0
         self._move_request_cycle = -1
         self._next_sweep_s = clock.now()
@@ -266,11 +266,11 @@ class SchedulingQueue:
 
         Costs nothing if no plugin registered the event. ``pre_check`` narrows the waiting pods, not those in flight.
         """
-        plugins = self._hints.interested_plugins(event)
+        asked = self._hints.asked(event)
         if event.is_wildcard:
             infos = self._unschedulable.infos()
-        elif plugins:
-            infos = self._unschedulable.rejected_by_any(plugins)
+        elif asked:
+            infos = self._unschedulable.concerned(asked.values(), old, new)
         else:
             return
         if pre_check is not None:
@@ -285,7 +285,7 @@ class SchedulingQueue:
         they fail. Pods of a profile that is gone stay queued. The order of activeQ stays: all share one QueueSort.
         """
         self._hints, self._gates = self._rules_of(profiles)
-        self._unschedulable.set_profiles(profiles.keys())
+        self._unschedulable.set_hints(self._hints)
         if changed is not None and not changed:
             return
         waiting = [i for i in self._unschedulable.infos() if changed is None or i.pod.spec.scheduler_name in changed]
@@ -508,7 +508,7 @@ class SchedulingQueue:
             self._on_ready()
 
     def _gate_wants(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
-        return info.gating_plugin in self._hints.interested_plugins(event)
+        return info.gating_plugin in self._hints.asked(event)
 
     def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str) -> bool:
         """Put a pod where the strategy says; return whether it may be popped (now or early)."""

@@ -13,8 +13,10 @@ from scheduler.model import selectors, visible_labels
 from scheduler.model.affinity import AffinityTerm
 from scheduler.model.delta import Changed, Removed
 from scheduler.model.pod import Pod
-from tests.benchmarks.core_hostile import World, ordinary, relabelled
+from scheduler.testing.builders import exists, in_, not_in, pod, selector
+from tests.benchmarks.core_hostile import Faults, World, ordinary, relabelled
 from tests.benchmarks.hostile_cases import KINDS
+from tests.benchmarks.objects import ZONE
 
 ORDINARY = 40
 
@@ -105,3 +107,56 @@ def test_node_affinity_by_the_thousand_costs_a_node_s_change_the_terms_it_may_me
     world.try_all()
     live(world, 2_000, 2_000 + ORDINARY)
     assert counted.calls == 0
+
+
+INDEXED = ("PodTopologySpread", "InterPodAffinity", "NodeAffinity")
+
+
+@pytest.fixture
+def hints(monkeypatch):
+    """Plugin, event and answer of each hint that is asked."""
+    asked = []
+    monkeypatch.setattr(Faults, "hint_duration", lambda _self, *call: asked.append(call[:3]))
+    return asked
+
+
+@pytest.mark.parametrize("count", [1, 50])
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        pytest.param(lambda i: pod(f"p{i}").spread("no-such-key", {"app": f"mine-{i}"}), id="spread by label"),
+        pytest.param(
+            lambda i: pod(f"p{i}").spread("no-such-key", [exists("no-such-label")]), id="spread without a pair"
+        ),
+        pytest.param(lambda i: pod(f"p{i}").pod_affinity(ZONE, {"app": f"mine-{i}"}), id="affinity by label"),
+        pytest.param(
+            lambda i: pod(f"p{i}").in_ns("shop").label("app", "a").pod_affinity(ZONE, [not_in("app", "a")]),
+            id="affinity in another namespace",
+        ),
+        pytest.param(
+            lambda i: pod(f"p{i}").pod_affinity(
+                ZONE, [not_in("app", f"mine-{i}")], namespaceSelector=selector([exists("team")])
+            ),
+            id="affinity in namespaces by label",
+        ),
+        pytest.param(lambda i: pod(f"p{i}").requires_node(in_("rack", f"mine-{i}")), id="node affinity"),
+    ],
+)
+def test_events_that_help_nobody_ask_no_hint(waiting, count, hints):
+    """However many pods wait."""
+    world = World(3)
+    world.put(*(waiting(i).obj() for i in range(count)))
+    world.try_all()
+    assert world.core.queue.sizes().unschedulable == count
+    live(world, 0, ORDINARY)
+    assert [asked for asked in hints if asked[0] in INDEXED] == []
+
+
+def test_an_event_that_helps_one_pod_asks_about_that_one(hints):
+    """The pod that the others do not wait for."""
+    world = World(3)
+    world.put(*(pod(f"p{i}").pod_affinity(ZONE, {"app": f"app-{i}"}).obj() for i in range(20)))
+    world.try_all()
+    world.place(ordinary(7))
+    assert hints == [("InterPodAffinity", "AssignedPodAdd", "Queue")]
+    assert world.core.queue.sizes().unschedulable == 19

@@ -100,3 +100,18 @@ def test_bad_constraints_are_retried(bench, event, new):
     """Who knows; the next attempt says what is wrong."""
     waiting = pod("p").spread("zone", {"matchExpressions": [{"key": "foo", "operator": "Near"}]})
     assert hint(bench, event, None, new, waiting) == QUEUE
+
+
+@pytest.mark.parametrize(
+    ("waiting", "wants_anything"),
+    [
+        pytest.param(WAITING, False, id="its own constraints"),
+        pytest.param(pod("p"), True, id="none of its own: the profile's follow services, which change"),
+        pytest.param(pod("p").spread("zone", FOO, when="ScheduleAnyway"), True, id="no hard ones"),
+        pytest.param(pod("p").spread("zone", [{"key": "foo", "operator": "Near"}]), True, id="bad ones"),
+    ],
+)
+def test_what_a_pod_wants_is_said_only_where_it_stays_so(bench, waiting, wants_anything):
+    """It is worked out when the pod begins to wait (tests/properties/test_waiting_index.py has the other laws)."""
+    for registration in bench.make(NAME).events():
+        assert (registration.index.wanted(waiting.obj()) is None) == wants_anything

@@ -206,7 +206,7 @@ def test_interest_is_known_over_all_profiles_in_a_fixed_order(metrics):
         "b": QueueProfile(registrations=[("P1", EventRegistration(NODE_TAINT)), ("P3", EventRegistration(NODE_LABEL))]),
     }
     hints = QueueingHints(profiles, metrics=metrics, perf_counter=lambda: 0.0)
-    assert list(hints.interested_plugins(NODE_LABEL)) == ["P2", "P1", "P3"]
-    assert list(hints.interested_plugins(ASSIGNED_POD_ADD)) == []
+    assert list(hints.asked(NODE_LABEL)) == ["P2", "P1", "P3"]
+    assert list(hints.asked(ASSIGNED_POD_ADD)) == []
     assert hints.events_of("P1") == (NODE_LABEL, NODE_TAINT)
     assert hints.events_of("P9") == ()
