@@ -36,6 +36,7 @@ from scheduler.binding.binder import Binder
 from scheduler.binding.evict_call import EvictCall
 from scheduler.binding.evictor import Evictor
 from scheduler.binding.extender_bind import ExtenderBinding
+from scheduler.binding.node_check import NodeCheck
 from scheduler.binding.patch_call import PatchCall
 from scheduler.binding.status_writer import StatusWriter
 from scheduler.config.flags import CompletedConfig
@@ -50,7 +51,6 @@ from scheduler.kube.starting import PatientTransport
 from scheduler.kube.transport import Transport
 from scheduler.kube.writes import WRITE_TIMEOUT_S, read_assignment
 from scheduler.model.meta import KubeObject
-from scheduler.model.node import Node
 from scheduler.state.inbox import Inbox
 from scheduler.state.outbox import EmitEvent, Instruction, PatchPodStatus, StartBinding
 from scheduler.state.outcome import BindOutcome
@@ -321,7 +321,7 @@ class SchedulingThread:
             await asyncio.gather(*helpers, return_exceptions=True)
 
     def _build(self, transport: Transport) -> None:
-        metrics = self._metrics
+        metrics, node_check = self._metrics, NodeCheck(self.core.cache)
         self._patch_call = PatchCall(transport, may_write=self._may_write)
         self._bind_call = BindCall(
             transport,
@@ -330,7 +330,7 @@ class SchedulingThread:
             random=self._random,
             may_write=self._may_write,
             on_outcome=self._note_outcome,
-            has_node=lambda name: self.core.stores.of(Node).get(name) is not None,
+            objection=node_check.objection,
         )
         self._status = StatusWriter(
             transport,
@@ -348,6 +348,7 @@ class SchedulingThread:
                 run_blocking=BlockingCalls("extender"),
                 read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
             ),
+            node_check=node_check,
         )
         for extender in self._completed.configuration.extenders:
             metrics.expect_extender_calls(extender.url_prefix, verbs_of(extender))

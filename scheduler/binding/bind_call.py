@@ -18,10 +18,9 @@ from scheduler.kube.writes import WRITE_TIMEOUT_S, Assignment, bind, read_assign
 from scheduler.state.outcome import BindFailure, BindOutcome
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["LEASE_LOST", "NODE_GONE", "BindCall", "WriteGate"]
+__all__ = ["LEASE_LOST", "BindCall", "WriteGate"]
 
 LEASE_LOST = "the lease is no longer held, so the binding was not sent"
-NODE_GONE = "node {node} was deleted in the meantime, so the binding was not sent"
 
 _log = get_logger(__name__)
 
@@ -29,9 +28,9 @@ WriteGate = Callable[[float], bool]
 """``may_write(deadline_s)``: whether a write that may take that long may be handed to the socket now."""
 
 
-def _anywhere(node_name: str) -> bool:
-    del node_name
-    return True
+def _no_objection(pod: Pod, node_name: str) -> str | None:
+    del pod, node_name
+    return None
 
 
 class BindCall:
@@ -46,7 +45,7 @@ class BindCall:
         random: Random,
         may_write: WriteGate,
         on_outcome: Callable[[BindOutcome, bool], None],
-        has_node: Callable[[str], bool] = _anywhere,
+        objection: Callable[[Pod, str], str | None] = _no_objection,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Make the call.
@@ -58,7 +57,7 @@ class BindCall:
             random: for jitter.
             may_write: the lease's gate; a bind that may no longer be sent is UNREACHABLE.
             on_outcome: is told each outcome and whether it had been unknown, for metrics.
-            has_node: says whether a node still exists. The API server does not look: it binds pods to any name.
+            objection: says why a pod must not be bound to its node any more. The API server does not look at the node.
             sleep: waits.
         """
         self._transport = transport
@@ -67,7 +66,7 @@ class BindCall:
         self._random = random
         self._may_write = may_write
         self._on_outcome = on_outcome
-        self._has_node = has_node
+        self._objection = objection
         self._sleep = sleep
         self.unknown = 0
         """Binds whose outcome is open at the moment."""
@@ -111,8 +110,8 @@ class BindCall:
         await async_failpoint("bind.before_send", pod)
         if not self._may_write(WRITE_TIMEOUT_S):
             return Settled(BindOutcome.UNREACHABLE, LEASE_LOST)
-        if not self._has_node(node_name):
-            return Settled(BindOutcome.UNREACHABLE, NODE_GONE.format(node=node_name))
+        if (objection := self._objection(pod, node_name)) is not None:
+            return Settled(BindOutcome.UNREACHABLE, objection)
         error: KubeError | None = None
         try:
             await bind(self._transport, pod, node_name)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.api import Clock, Code, Pod, Status
+from scheduler.binding.node_check import NodeCheck
 from scheduler.failpoints import async_failpoint, failpoint
 from scheduler.state.outbox import StartBinding
 from scheduler.telemetry.logging import get_logger
@@ -71,6 +72,7 @@ class Binder:
         nominate: Nominate,
         on_idle: Callable[[], None],
         extender_bind: ExtenderBind = _no_extender,
+        node_check: NodeCheck | None = None,
     ) -> None:
         """Make a binder.
 
@@ -80,12 +82,14 @@ class Binder:
             nominate: writes the nomination of a pod that will take its time.
             on_idle: is called each time a binding ends, so that the driver may decide again.
             extender_bind: binds through an extender where one is configured.
+            node_check: is told when a decision begins to be carried out, and when that has ended.
         """
         self._host = host
         self._clock = clock
         self._nominate = nominate
         self._on_idle = on_idle
         self._extender_bind = extender_bind
+        self._node_check = node_check
         self._tasks: set[asyncio.Task[None]] = set()
         self._preparing: dict[str, _Preparation] = {}
         self.on_hold = 0
@@ -98,6 +102,8 @@ class Binder:
 
     def start(self, job: StartBinding) -> None:
         """Begin the binding cycle of a decision."""
+        if self._node_check is not None:
+            self._node_check.decided(job.assumed, job.node_name)
         task = asyncio.get_running_loop().create_task(self.run(job))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -135,6 +141,8 @@ class Binder:
             status = await self._carry_out(job)
         except Exception as error:  # noqa: BLE001  supervisor: a bug must not leave the pod in flight for ever
             status = Status.error(f"internal error: {type(error).__name__}: {error}", error)
+        if self._node_check is not None:
+            self._node_check.ended(job.assumed)
         # However the wait ended, nobody may find the pod on hold any more.
         job.framework.waiting.remove(job.assumed.uid)
         if status is not None:

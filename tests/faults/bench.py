@@ -137,8 +137,8 @@ class FaultBench:
                 flags=["--logging-format=json", *flags],
                 environment={
                     "PYTHONFAULTHANDLER": "1",
-                    **(points.environment if points else {}),
                     **(environment or {}),
+                    **(points.environment(environment or {}) if points else {}),
                 },
                 program=points.program if points else ("-m", "scheduler"),
             )

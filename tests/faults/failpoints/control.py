@@ -12,10 +12,12 @@ from __future__ import annotations
 import ast
 import functools
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.faults.failpoints.__main__ import VARIABLE
@@ -86,10 +88,10 @@ class Failpoints:
         """What to start instead of `-m scheduler`."""
         return ["-m", "tests.faults.failpoints"]
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """Variables that the process needs."""
-        return {VARIABLE: str(self.directory), "PYTHONPATH": str(ROOT)}
+    def environment(self, others: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+        """Return the variables that the process needs, beside others."""
+        path = os.pathsep.join(filter(None, [others.get("PYTHONPATH"), str(ROOT)]))
+        return {VARIABLE: str(self.directory), "PYTHONPATH": path}
 
     def order(self, name: str, action: str, *, match: str = "", skip: int = 0, times: int = 0) -> Moment:
         """Give an order in place of an earlier one; see `armed.Order`."""

@@ -47,7 +47,7 @@ def armed(points: Failpoints) -> Armed:
 
 
 def run(script: str, points: Failpoints) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **points.environment}
+    environment = {**os.environ, **points.environment()}
     return subprocess.run(
         [sys.executable, "-c", script], env=environment, check=False, capture_output=True, text=True, timeout=60
     )
