@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from scheduler.model.bounds import Kept
 from scheduler.model.meta import LabelSelector
 from scheduler.model.selectors import label_selector_matches
 
@@ -26,7 +27,7 @@ OTHER = "\0"
 """Stands for any value that no selector names; no valid label value and no valid selector has it."""
 
 _FEW = 3
-_MAX_KEPT = 256
+_SPARE = 16
 
 
 class VisibleLabels:
@@ -83,33 +84,40 @@ def _decrement(counter: Counter[T], key: T) -> None:
 class SelectorSet:
     """Several selectors, all of which are asked about the same pods again and again.
 
+    What is kept is bounded by the number of selectors: a waiting pod must not take many times the memory of its spec.
+
     Attributes:
         size: how many selectors there are.
         num_evaluated: how many times one of them was matched against labels; the answers are kept.
     """
 
-    __slots__ = ("_kept", "_selectors", "_visible", "num_evaluated", "size")
+    __slots__ = ("_all", "_kept", "_selectors", "_visible", "num_evaluated", "size")
 
     def __init__(self, selectors: Iterable[LabelSelector | None]) -> None:
         """Take valid selectors; None matches nothing."""
         self._selectors = tuple(selectors)
         self.size = len(self._selectors)
         self._visible = VisibleLabels(self._selectors) if self.size > _FEW else None
-        self._kept: dict[Pairs, frozenset[int]] = {}
+        self._all = (1 << self.size) - 1
+        self._kept: Kept[Pairs, int] = Kept(_SPARE + self.size, 4 * (_SPARE + self.size))
         self.num_evaluated = 0
 
-    def matching(self, labels: Labels) -> frozenset[int]:
-        """Return which of the selectors match, by position."""
+    def all_match(self, labels: Labels) -> bool:
+        """Say whether every selector matches."""
+        return self.matching(labels) == self._all
+
+    def matching(self, labels: Labels) -> int:
+        """Return which of the selectors match: bit ``i`` is set for the ``i``-th."""
         if self._visible is None:
             return self._evaluate(labels)
         seen = self._visible.of(labels)
         kept = self._kept.get(seen)
-        if kept is None:
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
-            kept = self._kept[seen] = self._evaluate(labels)
-        return kept
+        return self._kept.keep(seen, self._evaluate(labels), 1 + len(seen)) if kept is None else kept
 
-    def _evaluate(self, labels: Labels) -> frozenset[int]:
+    def _evaluate(self, labels: Labels) -> int:
         self.num_evaluated += self.size
-        return frozenset([i for i, selector in enumerate(self._selectors) if label_selector_matches(selector, labels)])
+        matching = 0
+        for i, selector in enumerate(self._selectors):
+            if label_selector_matches(selector, labels):
+                matching |= 1 << i
+        return matching

@@ -1,7 +1,8 @@
 """Hints: after which events a pod that InterPodAffinity rejected is worth a retry (spec §2.7).
 
-A hint is asked for each waiting pod at each event, so what it costs must not depend on how many terms the pod has:
-what the terms say of a pod is kept by what they can tell apart, and nodes are compared by the topology keys.
+A hint is asked for many waiting pods at many events (``wanted`` says which), so what it costs must not depend on how
+many terms the pod has: what the terms say of a pod is kept by what they can tell apart, and nodes are compared by the
+topology keys.
 
 differs: a term with a namespace selector is judged by the namespaces that it selects, as it is in Filter. Upstream asks
 the selector about no labels here, so such a pod sleeps through the event that it waits for until the next flush.
@@ -22,7 +23,7 @@ __all__ = ["Hints", "TermSet"]
 
 _MAX_KEPT = 16_384
 _MAX_WEIGHT = 8 * _MAX_KEPT
-_MAX_NAMESPACES = 64
+_SPARE_NAMESPACES = 16
 
 
 class TermSet:
@@ -32,33 +33,32 @@ class TermSet:
         keys: their topology keys.
     """
 
-    __slots__ = ("_by_namespace", "_namespaces", "_terms", "_version", "keys")
+    __slots__ = ("_means", "_namespaces", "_selectors", "_terms", "_version", "keys")
 
     def __init__(self, terms: Sequence[AffinityTerm], namespaces: Namespaces) -> None:
         self.keys = frozenset(term.topology_key for term in terms)
         self._terms = terms
         self._namespaces = namespaces
+        self._selectors = SelectorSet(term.selector for term in terms)
+        self._means: dict[str, bool] = {}
         self._version = -1
-        # namespace -> the selectors of all terms; None: not all terms mean it.
-        self._by_namespace: dict[str, SelectorSet | None] = {}
 
     def select(self, pod: Pod) -> bool:
         """Say whether all of the terms select ``pod``; parity: not if there are none."""
-        if not self._terms:
-            return False
-        selectors = self.selectors_in(pod.metadata.namespace)
-        return selectors is not None and len(selectors.matching(pod.metadata.labels)) == selectors.size
+        meta = pod.metadata
+        return bool(self._terms) and self._mean(meta.namespace) and self._selectors.all_match(meta.labels)
 
-    def selectors_in(self, namespace: str) -> SelectorSet | None:
-        """Return the selectors of all terms, or None if one of them does not mean the namespace."""
-        known = self._by_namespace
-        if self._version != self._namespaces.version or len(known) >= _MAX_NAMESPACES:
-            known.clear()
+    def _mean(self, namespace: str) -> bool:
+        """Say whether all terms mean the namespace."""
+        if self._version != self._namespaces.version:
+            self._means.clear()
             self._version = self._namespaces.version
-        if namespace not in known:
-            means_it = all(self._namespaces.means(term, namespace) for term in self._terms)
-            known[namespace] = SelectorSet(term.selector for term in self._terms) if means_it else None
-        return known[namespace]
+        means = self._means.get(namespace)
+        if means is None:
+            if len(self._means) >= _SPARE_NAMESPACES + len(self._terms):
+                self._means.clear()
+            means = self._means[namespace] = all(self._namespaces.means(term, namespace) for term in self._terms)
+        return means
 
 
 class _Waiting:

@@ -65,7 +65,7 @@ class Listeners:
 
     def concerned(self, old: object | None, new: object | None) -> Collection[str]:
         """Return the pods that the event may help, in no particular order."""
-        if not self._by_key:
+        if not self._wanted:
             return self._everything
         try:
             found = self._find(old, new)

@@ -58,8 +58,9 @@ def test_a_set_answers_as_its_selectors_do(selectors, several):
     """Kept answers are the right ones, whoever asked before."""
     together = SelectorSet(selectors)
     for labels in several:
-        expected = {i for i, selector in enumerate(selectors) if label_selector_matches(selector, labels)}
-        assert together.matching(labels) == expected
+        answers = [label_selector_matches(selector, labels) for selector in selectors]
+        assert together.matching(labels) == sum(1 << i for i, matches in enumerate(answers) if matches)
+        assert together.all_match(labels) == all(answers)
 
 
 def test_a_set_asks_its_selectors_once_for_each_kind_of_pod():
@@ -68,3 +69,13 @@ def test_a_set_asks_its_selectors_once_for_each_kind_of_pod():
     for i in range(1_000):
         together.matching({"app": "a7" if i % 2 else f"unknown-{i}", "pod": str(i)})
     assert together.num_evaluated == 2 * 2_000
+
+
+def test_what_a_set_keeps_is_bounded_by_its_size():
+    """Not by how many kinds of pods there are, nor by how many labels they have."""
+    together = SelectorSet([LabelSelector({}, (LabelSelectorRequirement(f"l{i}", "Exists"),)) for i in range(100)])
+    for i in range(2_000):
+        together.matching({f"l{j}": "" for j in range(100) if (i * 7919 + 31) >> j % 16 & 1})
+    kept = together._kept
+    assert 0 < len(kept) <= 116
+    assert sum(1 + len(seen) for seen in kept) <= 4 * 116

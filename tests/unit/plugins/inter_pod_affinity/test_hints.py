@@ -14,7 +14,7 @@ from scheduler.state.changes import (
     UNSCHEDULABLE_POD_DELETE,
 )
 from scheduler.testing import node, pod
-from scheduler.testing.builders import obj, selector
+from scheduler.testing.builders import not_in, obj, selector
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 POD_LABEL = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
@@ -149,3 +149,17 @@ def test_what_cannot_be_read_wakes(bench):
     assert bench.hint(plugin, NODE_ADD, bad, None, node("n").obj()) is QueueingHint.QUEUE
     assert bench.hint(plugin, ASSIGNED_POD_ADD, NEAR_WEB.obj(), None, None) is QueueingHint.QUEUE
     assert bench.hint(plugin, NODE_ADD, NEAR_WEB.obj(), None, None) is QueueingHint.QUEUE
+
+
+def test_what_is_kept_of_a_waiting_pod_is_bounded_by_its_terms(bench):
+    """Not by the namespaces and kinds of pods that it is asked about."""
+    plugin = bench.make(NAME)
+    waiting = pod("p").pod_affinity("zone", [not_in("app", "a")], namespaceSelector={})
+    for i in range(5):
+        waiting = waiting.pod_affinity("zone", [not_in("app", f"a{i}")], namespaceSelector={})
+    waiting = waiting.obj()
+    for i in range(500):
+        event = other({"app": f"a{i % 5}"}).in_ns(f"ns{i}")
+        assert bench.hint(plugin, ASSIGNED_POD_ADD, waiting, None, event.obj()) is QueueingHint.SKIP
+    near = plugin._hints.rules_of(waiting).near
+    assert len(near._means) <= 22

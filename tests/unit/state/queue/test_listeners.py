@@ -82,3 +82,11 @@ def test_an_index_that_fails_finds_everybody():
     wanted = listeners_to([])._index.wanted
     for index in (HintIndex(fails, lambda old, new: []), HintIndex(wanted, fails), HintIndex(wanted, fails_later)):
         assert set(put(Listeners(index), one, two).concerned(None, None)) == {"default/one", "default/two"}
+
+
+def test_an_event_that_cannot_be_read_finds_those_who_want_nothing():
+    """A pod that no key helps may yet be helped by what the index does not know."""
+    index = HintIndex(wanted=lambda waiting: (), offered=lambda old, new: new)
+    listeners = put(Listeners(index), waiting("nothing"))
+    assert list(listeners.concerned(None, None)) == ["default/nothing"]
+    assert list(listeners.concerned(None, [("default", ["a"])])) == []
