@@ -15,7 +15,8 @@ import msgspec
 import yaml
 
 from scheduler.api import Pod
-from scheduler.model.kinds import kind_named
+from scheduler.model.decode import without_nulls
+from scheduler.model.kinds import KINDS
 from scheduler.testing.cases import CaseError, admitted, delivery_order
 from scheduler.testing.harness import Harness
 
@@ -24,6 +25,7 @@ __all__ = ["simulate_manifests"]
 Json = dict[str, Any]
 
 _WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
+_KINDS = frozenset(info.kind for info in KINDS.values())
 _PROFILE = "default-scheduler"
 
 
@@ -61,14 +63,19 @@ def _documents(path: Path) -> Iterator[tuple[str, Json]]:
 def _objects(document: object, where: str) -> Iterator[tuple[str, Json]]:
     if document is None:
         return
-    if not isinstance(document, dict) or "kind" not in document:
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(kind, str):
         raise CaseError(f"{where}: not a Kubernetes object")
-    if document["kind"] == "List":
+    if kind == "List":
         for i, item in enumerate(document.get("items") or ()):
             yield from _objects(item, f"{where}.items[{i}]")
-    elif document["kind"] in _WORKLOADS:
-        yield from ((f"{where} pod {i}", pod) for i, pod in enumerate(_pods_of(document)))
-    elif kind_named(document["kind"]) is not None:
+    elif kind in _WORKLOADS:
+        try:
+            pods = list(_pods_of(without_nulls(document)))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise CaseError(f"{where}: {kind} cannot be understood: {error}") from error
+        yield from ((f"{where} pod {i}", pod) for i, pod in enumerate(pods))
+    elif kind in _KINDS:  # ConfigMaps and the like say nothing about where pods run
         yield where, document
 
 

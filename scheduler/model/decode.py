@@ -34,6 +34,7 @@ __all__ = [
     "decode_list",
     "decode_object",
     "decode_watch_line",
+    "without_nulls",
 ]
 
 K = TypeVar("K", bound=KubeObject)
@@ -202,7 +203,7 @@ def _checked(kind: type[K], obj: K) -> K | Rejected:
 def _decode_slowly(kind: type[K], data: bytes | msgspec.Raw, refusal: str) -> K | Rejected:
     """Decode what the fast path refused with ``refusal``."""
     try:
-        plain = _without_nulls(msgspec.json.decode(data))
+        plain = without_nulls(msgspec.json.decode(data))
     except _BAD_INPUT:
         return _rejected(kind, refusal, _identity(data))
     try:
@@ -212,18 +213,19 @@ def _decode_slowly(kind: type[K], data: bytes | msgspec.Raw, refusal: str) -> K 
     return _checked(kind, obj)
 
 
-def _without_nulls(plain: Any) -> Any:
+def without_nulls(plain: Any) -> Any:
+    """Return plain data without the fields that are null: to Go they are absent."""
     if isinstance(plain, dict):
-        return {key: _without_nulls(value) for key, value in plain.items() if value is not None}
+        return {key: without_nulls(value) for key, value in plain.items() if value is not None}
     if isinstance(plain, list):
-        return [_without_nulls(item) for item in plain]
+        return [without_nulls(item) for item in plain]
     return plain
 
 
 def _decode_list_by_item(kind: type[K], data: bytes) -> DecodedList[K]:
     try:
         answer = _raw_list_decoder.decode(data)
-        meta = msgspec.convert(_without_nulls(answer.metadata or {}), ListMeta)
+        meta = msgspec.convert(without_nulls(answer.metadata or {}), ListMeta)
     except _BAD_INPUT as error:
         return DecodedList([], problem=f"list cannot be read: {_describe(error)}")
     items = [decode_object(kind, item) for item in answer.items or ()]

@@ -57,10 +57,14 @@ def _first_problem(located: Iterable[Located], *, may_be_negative: bool) -> str:
             try:
                 is_negative = parse_quantity_nano(text) < 0
             except QuantityError as error:
-                return f"{path}[{name}]: {error}"
+                return f"{_at(path, name)}: {error}"
             if is_negative and not may_be_negative:
-                return f"{path}[{name}]: {text} is negative"
+                return f"{_at(path, name)}: {text} is negative"
     return ""
+
+
+def _at(path: str, name: str) -> str:
+    return f"{path}[{name}]" if path else name
 
 
 def _pod_quantities(pod: Pod) -> Iterator[Located]:

@@ -21,7 +21,7 @@ from scheduler.cycle.failure import cut_note
 from scheduler.cycle.feasible import NOT_NAMED
 from scheduler.cycle.select import choose_smallest_name
 from scheduler.framework.diagnosis import FitError
-from scheduler.model.decode import decode_object
+from scheduler.model.decode import decode_object, without_nulls
 from scheduler.model.delta import Rejected
 from scheduler.model.kinds import KINDS, kind_named
 from scheduler.model.meta import KubeObject
@@ -68,13 +68,16 @@ class _Run:
     """One case under way."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
-        classes = [o for o in case.get("objects") or () if o.get("kind") == "PriorityClass"]
-        objects = [admitted(obj, f"objects[{i}]", classes) for i, obj in enumerate(case.get("objects") or ())]
+        given = _list(case, "objects")
+        classes = [o for o in given if isinstance(o, dict) and o.get("kind") == "PriorityClass"]
+        objects = [admitted(obj, f"objects[{i}]", classes) for i, obj in enumerate(given)]
         self.pods = [
-            admitted({"apiVersion": "v1", "kind": "Pod", **pod}, f"pods[{i}]", classes)
-            for i, pod in enumerate(case.get("pods") or ())
+            admitted(
+                {"apiVersion": "v1", "kind": "Pod", **pod} if isinstance(pod, dict) else pod, f"pods[{i}]", classes
+            )
+            for i, pod in enumerate(_list(case, "pods"))
         ]
-        profile = _without_volume_writes({"schedulerName": _DEFAULT_SCHEDULER, **(case.get("profile") or {})})
+        profile = _without_volume_writes({"schedulerName": _DEFAULT_SCHEDULER, **_mapping(case, "profile")})
         self.harness = _CaseHarness(
             profile=profile,
             choose=choose_smallest_name,
@@ -216,10 +219,24 @@ def _gated(harness: Harness, pod: Pod) -> Json:
 
 def _without_volume_writes(profile: Json) -> Json:
     """Return the profile without VolumeBinding at PreBind: nothing here would bind volumes, so they stay assumed."""
-    plugins = dict(profile.get("plugins") or {})
-    pre_bind = dict(plugins.get("preBind") or {})
-    pre_bind["disabled"] = [*(pre_bind.get("disabled") or ()), {"name": volume_binding.NAME}]
+    plugins = _mapping(profile, "plugins")
+    pre_bind = _mapping(plugins, "preBind")
+    pre_bind["disabled"] = [*_list(pre_bind, "disabled"), {"name": volume_binding.NAME}]
     return {**profile, "plugins": {**plugins, "preBind": pre_bind}}
+
+
+def _list(within: Mapping[str, Any], field: str) -> list[Any]:
+    found = within.get(field) or []
+    if not isinstance(found, list):
+        raise CaseError(f"{field}: not a list")
+    return found
+
+
+def _mapping(within: Mapping[str, Any], field: str) -> Json:
+    found = within.get(field) or {}
+    if not isinstance(found, dict):
+        raise CaseError(f"{field}: not an object")
+    return dict(found)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -243,10 +260,16 @@ def admitted(given: Json, where: str, classes: Iterable[Json]) -> KubeObject:
     Raises:
         CaseError: the kind is unknown or the object cannot be understood.
     """
-    kind = kind_named(given.get("kind", ""))
-    if kind is None:
-        raise CaseError(f"{where}: kind {given.get('kind')!r} is not accepted")
-    manifest: Json = msgspec.json.decode(msgspec.json.encode(given))  # a copy, faster than copy.deepcopy
+    if not isinstance(given, dict):
+        raise CaseError(f"{where}: not an object")
+    try:
+        kind = kind_named(given.get("kind", ""))
+    except LookupError as error:
+        raise CaseError(f"{where}: {error}") from None
+    manifest: Json = without_nulls(msgspec.json.decode(msgspec.json.encode(given)))  # a copy, faster than copy.deepcopy
+    # Types first: whoever fills in defaults relies on them.
+    if isinstance(refused := decode_object(kind, msgspec.json.encode(manifest)), Rejected):
+        raise CaseError(f"{where}: {refused.reason}")
     info = KINDS[kind]
     metadata = manifest.setdefault("metadata", {})
     if info.namespaced:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from scheduler.model.quantity import MAX_INT64, NANO, parse_quantity_nano
+
 Json = dict[str, Any]
 
 
@@ -67,6 +69,28 @@ def _host_ports(spec: Json) -> Iterator[tuple[str, str, str]]:
                 yield port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", str(number)
 
 
+def _is_beyond_int64(want: Json, got: Json, case: Json) -> bool:
+    """Say whether a pod of the case asks for more of something than int64 holds."""
+    del want, got
+    pods = (pod for pod in (*(case.get("objects") or ()), *(case.get("pods") or ())) if pod.get("kind", "Pod") == "Pod")
+    return any(_asks_beyond_int64(pod.get("spec") or {}) for pod in pods)
+
+
+def _asks_beyond_int64(spec: Json) -> bool:
+    asked: Counter[str] = Counter()
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        for name, text in ((container.get("resources") or {}).get("requests") or {}).items():
+            nano = parse_quantity_nano(text) if text is not None else 0
+            asked[name] += nano * 1_000 if name == "cpu" else nano
+    return any(nano >= MAX_INT64 * NANO for nano in asked.values())
+
+
+def _has_too_many_terms(want: Json, got: Json, case: Json) -> bool:
+    """Say whether Podium refused a pod because of the number of its affinity terms."""
+    del want, case
+    return "podium evaluates at most" in json.dumps(got)
+
+
 RULES = (
     Rule(
         "victim order",
@@ -80,5 +104,18 @@ RULES = (
         "kube-scheduler keeps ports as a set and takes the port for free once one of the two is gone, although the other "
         "holds it still; Podium counts.",
         _is_shared_port,
+    ),
+    Rule(
+        "amount beyond int64",
+        "A pod asks for more of a resource than int64 holds (cpu in thousandths), which the API server accepts. "
+        "kube-scheduler's arithmetic wraps around: such a pod counts as asking for nothing, or for less than nothing, and "
+        "may be bound, or fails with an invalid score. For Podium it asks for the largest amount, which fits nowhere.",
+        _is_beyond_int64,
+    ),
+    Rule(
+        "too many affinity terms",
+        "A pod has more than 512 affinity and anti-affinity terms. kube-scheduler evaluates any number, each of which is a "
+        "question about all pods; Podium refuses the pod with a reason, so that others need not wait.",
+        _has_too_many_terms,
     ),
 )
