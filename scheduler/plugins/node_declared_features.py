@@ -31,6 +31,7 @@ from scheduler.api import (
     Status,
     Verdicts,
 )
+from scheduler.plugins.shared.indexed import about_itself, by_event
 
 __all__ = ["NAME", "REASON_MISSING_FEATURES", "NodeDeclaredFeatures", "new", "required_features"]
 
@@ -92,17 +93,15 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         node_changed = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
         pod_changed = ClusterEvent(EventResource.POD, ActionType.UPDATE)
         return (
-            EventRegistration(node_changed, _after_node_change),
-            EventRegistration(pod_changed, _after_pod_update),
+            by_event(node_changed, _declares_others),
+            about_itself(pod_changed, _after_pod_update),
         )
 
 
-def _after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod
+def _declares_others(old: object | None, new: object | None) -> bool:
     if not isinstance(old, Node) or not isinstance(new, Node):
-        return QueueingHint.QUEUE
-    changed = old.status.declared_features != new.status.declared_features
-    return QueueingHint.QUEUE if changed else QueueingHint.SKIP
+        return True
+    return old.status.declared_features != new.status.declared_features
 
 
 def _after_pod_update(pod: Pod, old: object | None, new: object | None) -> QueueingHint:

@@ -5,7 +5,7 @@ Few pods ask for host ports and few nodes have one in use, so the whole-cluster 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from scheduler.api import (
     Status,
     Verdicts,
 )
+from scheduler.api.events import HintIndex, IndexedRegistration, Offer, WantedKey
 from scheduler.model.ports import ports_conflict
 
 __all__ = ["NAME", "REASON_NO_FREE_PORTS", "NodePorts", "new"]
@@ -64,7 +65,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
     def events(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted),
+            IndexedRegistration(
+                ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted, index=HintIndex(_wanted, _freed)
+            ),
             EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD)),
         )
 
@@ -76,6 +79,15 @@ def _after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> Queu
     had_a_place = bool(old.spec.node_name or old.status.nominated_node_name)
     frees = had_a_place and ports_conflict(pod.host_ports, old.host_ports)
     return QueueingHint.QUEUE if frees else QueueingHint.SKIP
+
+
+def _wanted(pod: Pod) -> Iterable[WantedKey]:
+    return [(port.protocol, port.port) for port in pod.host_ports]
+
+
+def _freed(old: object | None, new: object | None) -> Iterable[Offer] | None:
+    del new
+    return [(port.protocol, (port.port,)) for port in old.host_ports] if isinstance(old, Pod) else None
 
 
 def new(args: object, handle: Handle) -> NodePorts:

@@ -25,6 +25,7 @@ from scheduler.api import (
     Verdicts,
 )
 from scheduler.model.taints import tolerates
+from scheduler.plugins.shared.indexed import about_itself, by_event
 
 __all__ = ["NAME", "REASON_UNSCHEDULABLE", "NodeUnschedulable", "new", "tolerates_cordon"]
 
@@ -68,19 +69,15 @@ class NodeUnschedulable(FilterPlugin):
         node_opened = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
         pod_tolerates = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
         return (
-            EventRegistration(node_opened, _after_node_change),
-            EventRegistration(pod_tolerates, _after_toleration_change),
+            by_event(node_opened, _was_opened),
+            about_itself(pod_tolerates, _after_toleration_change),
         )
 
 
-def _after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod
+def _was_opened(old: object | None, new: object | None) -> bool:
     if not isinstance(new, Node):
-        return QueueingHint.QUEUE
-    if new.spec.unschedulable:
-        return QueueingHint.SKIP
-    was_closed = not isinstance(old, Node) or old.spec.unschedulable
-    return QueueingHint.QUEUE if was_closed else QueueingHint.SKIP
+        return True
+    return not new.spec.unschedulable and (not isinstance(old, Node) or old.spec.unschedulable)
 
 
 def _after_toleration_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:

@@ -32,6 +32,7 @@ from scheduler.api import (
     default_normalize,
 )
 from scheduler.model.taints import find_untolerated, tolerates
+from scheduler.plugins.shared.indexed import about_itself
 
 __all__ = ["NAME", "REASON_UNTOLERATED", "TaintToleration", "new"]
 
@@ -86,7 +87,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         pod_tolerates = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
         return (
             EventRegistration(node_changed, _after_node_change),
-            EventRegistration(pod_tolerates, _after_toleration_change),
+            about_itself(pod_tolerates, _after_toleration_change),
         )
 
 

@@ -30,8 +30,10 @@ from scheduler.api import (
     Status,
     Verdicts,
 )
+from scheduler.api.events import HintIndex, IndexedRegistration, Offer, WantedKey
 from scheduler.model.storage import PersistentVolumeClaim
 from scheduler.model.volumes import Volume
+from scheduler.plugins.shared.indexed import about_claims
 from scheduler.plugins.shared.storage import claim_not_found, is_claim_of
 
 __all__ = ["NAME", "REASON_CLAIM_IN_USE", "REASON_DISK_CONFLICT", "VolumeRestrictions", "new"]
@@ -46,6 +48,7 @@ _DISK_CONFLICT = Status.unschedulable(REASON_DISK_CONFLICT)
 _CLAIM_IN_USE = Status.unschedulable(REASON_CLAIM_IN_USE)
 _SKIP = Status.skip()
 _ONE_POD = "ReadWriteOncePod"
+_A_DISK = ""  # no claim has that name
 
 
 class _Exclusive:
@@ -142,9 +145,15 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def events(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted),
+            IndexedRegistration(
+                ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted, index=HintIndex(_uses, _freed)
+            ),
             EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD)),
-            EventRegistration(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _after_claim_added),
+            about_claims(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
+                _after_claim_added,
+                lambda pod: pod.claim_names,
+            ),
         )
 
 
@@ -190,6 +199,18 @@ def _after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> Queu
         return QueueingHint.QUEUE
     shares = bool(old.claim_names) and not old.claim_names.isdisjoint(pod.claim_names)
     return QueueingHint.QUEUE if shares else QueueingHint.SKIP
+
+
+def _uses(pod: Pod) -> Iterable[WantedKey]:
+    disks = (_A_DISK,) if any(map(_is_disk, pod.spec.volumes)) else ()
+    return [(pod.metadata.namespace, what) for what in (*pod.claim_names, *disks)]
+
+
+def _freed(old: object | None, new: object | None) -> Iterable[Offer] | None:
+    del new
+    if not isinstance(old, Pod):
+        return None
+    return [(old.metadata.namespace, (*old.claim_names, _A_DISK))] if old.spec.volumes else ()
 
 
 def _after_claim_added(pod: Pod, old: object | None, new: object | None) -> QueueingHint:

@@ -31,6 +31,7 @@ from scheduler.api import (
     Verdicts,
 )
 from scheduler.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from scheduler.plugins.shared.indexed import about_claims, by_event
 from scheduler.plugins.shared.storage import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,
@@ -182,10 +183,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         claim_changed = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_changed)
         volume_changed = ClusterEvent(EventResource.PERSISTENT_VOLUME, added_or_changed)
         return (
-            EventRegistration(ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD), _after_class_added),
+            by_event(ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD), _waits),
             EventRegistration(node_moved),
-            EventRegistration(claim_changed, _after_claim_change),
-            EventRegistration(volume_changed, _after_volume_change),
+            about_claims(claim_changed, _after_claim_change, lambda pod: pod.claim_names),
+            by_event(volume_changed, _moved),
         )
 
 
@@ -204,10 +205,10 @@ def _is_in(place: _Place, labels: Mapping[str, str]) -> bool:
     return value in place.values
 
 
-def _after_class_added(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod, old
-    helps = not isinstance(new, StorageClass) or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+def _waits(old: object | None, new: object | None) -> bool:
+    """Say whether volumes of a class that came wait for their pod."""
+    del old
+    return not isinstance(new, StorageClass) or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _after_claim_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
@@ -216,12 +217,11 @@ def _after_claim_change(pod: Pod, old: object | None, new: object | None) -> Que
     return QueueingHint.QUEUE if is_mine else QueueingHint.SKIP
 
 
-def _after_volume_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod
+def _moved(old: object | None, new: object | None) -> bool:
+    """Say whether a volume came, or demands other places now."""
     if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
-        return QueueingHint.QUEUE
-    moved = list(_places(old.labels)) != list(_places(new.labels))
-    return QueueingHint.QUEUE if moved else QueueingHint.SKIP
+        return True
+    return list(_places(old.labels)) != list(_places(new.labels))
 
 
 def new(args: object, handle: Handle) -> VolumeZone:

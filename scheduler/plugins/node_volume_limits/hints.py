@@ -6,18 +6,18 @@ from scheduler.api import ActionType, ClusterEvent, EventRegistration, EventReso
 from scheduler.model.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from scheduler.model.volumes import Volume
 from scheduler.plugins.shared.csi_translation import TranslationError, driver_of, in_tree_plugin, translate_inline
-from scheduler.plugins.shared.storage import uses_claim
+from scheduler.plugins.shared.indexed import about_claims, by_event
+from scheduler.plugins.shared.storage import used_claim_names, uses_claim
 
 __all__ = ["REGISTRATIONS"]
 
 
-def _after_limits_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod
+def _rose(old: object | None, new: object | None) -> bool:
+    """Say whether a limit rose."""
     if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return QueueingHint.QUEUE
+        return True
     before = _counts(old)
-    rose = any(count > before.get(driver, 0) for driver, count in _counts(new).items())
-    return QueueingHint.QUEUE if rose else QueueingHint.SKIP
+    return any(count > before.get(driver, 0) for driver, count in _counts(new).items())
 
 
 def _counts(csi_node: CSINode) -> dict[str, int]:
@@ -25,13 +25,13 @@ def _counts(csi_node: CSINode) -> dict[str, int]:
     return {d.name: (d.allocatable.count or 0) if d.allocatable is not None else 0 for d in csi_node.spec.drivers}
 
 
-def _after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod, new
+def _had_volumes(old: object | None, new: object | None) -> bool:
+    """Say whether a pod that went had volumes on a node."""
+    del new
     if not isinstance(old, Pod):
-        return QueueingHint.QUEUE
+        return True
     had_a_place = bool(old.spec.node_name or old.status.nominated_node_name)
-    frees = had_a_place and bool(old.attachable_volumes)
-    return QueueingHint.QUEUE if frees else QueueingHint.SKIP
+    return had_a_place and bool(old.attachable_volumes)
 
 
 def _after_claim_added(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
@@ -62,9 +62,11 @@ def _may_be_served_by(volume: Volume, driver: str) -> bool:
 
 REGISTRATIONS = (
     EventRegistration(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
-    EventRegistration(ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), _after_limits_change),
-    EventRegistration(ClusterEvent(EventResource.POD, ActionType.DELETE), _after_pod_deleted),
-    EventRegistration(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _after_claim_added),
+    by_event(ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), _rose),
+    by_event(ClusterEvent(EventResource.POD, ActionType.DELETE), _had_volumes),
+    about_claims(
+        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), _after_claim_added, used_claim_names
+    ),
     EventRegistration(ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE), _after_attachment_deleted),
 )
 """The plugin's events with their hints."""

@@ -26,6 +26,7 @@ __all__ = [
     "is_made_for",
     "not_made_for",
     "storage_nano",
+    "used_claim_names",
     "uses_claim",
     "volume_class",
     "volume_not_found",
@@ -64,7 +65,12 @@ def claims_of(pod: Pod) -> Iterator[ClaimUse]:
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     """Say whether one of the pod's volumes, generic ephemeral ones included, stands on the claim."""
-    return claim.namespace == pod.namespace and any(use.name == claim.name for use in claims_of(pod))
+    return claim.namespace == pod.namespace and claim.name in used_claim_names(pod)
+
+
+def used_claim_names(pod: Pod) -> Iterator[str]:
+    """Yield the names of the claims that the pod's volumes stand on, those of generic ephemeral volumes included."""
+    return (use.name for use in claims_of(pod))
 
 
 def is_claim_of(pod: Pod, claim: PersistentVolumeClaim) -> bool:

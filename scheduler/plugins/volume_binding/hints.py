@@ -10,34 +10,39 @@ from scheduler.model.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from scheduler.plugins.shared.storage import uses_claim
+from scheduler.plugins.shared.indexed import about_claims, by_event
+from scheduler.plugins.shared.storage import used_claim_names, uses_claim
 from scheduler.plugins.volume_binding.migration import MIGRATED_PLUGINS
 from scheduler.plugins.volume_binding.provisioning import volume_limit_bytes
 
 __all__ = ["REGISTRATIONS"]
 
 
-def _queue_if(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
-
-
-def _after_class_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod
+def _moved(old: object | None, new: object | None) -> bool:
+    """Say whether a class came, or provisions elsewhere now."""
     if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
-        return QueueingHint.QUEUE
-    return _queue_if(old.allowed_topologies != new.allowed_topologies)
+        return True
+    return old.allowed_topologies != new.allowed_topologies
+
+
+def _migrated(old: object | None, new: object | None) -> bool:
+    """Say whether a node's drivers came, or others are migrated now."""
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return True
+    return old.annotations.get(MIGRATED_PLUGINS, "") != new.annotations.get(MIGRATED_PLUGINS, "")
+
+
+def _grew(old: object | None, new: object | None) -> bool:
+    """Say whether capacity came, or there is more of it now."""
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return True
+    before, now = volume_limit_bytes(old), volume_limit_bytes(new)
+    return now is not None and (before is None or now > before)
 
 
 def _after_claim_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
     del old
     return _queue_if(not isinstance(new, PersistentVolumeClaim) or uses_claim(pod, new))
-
-
-def _after_csi_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod
-    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return QueueingHint.QUEUE
-    return _queue_if(old.annotations.get(MIGRATED_PLUGINS, "") != new.annotations.get(MIGRATED_PLUGINS, ""))
 
 
 def _after_driver_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
@@ -48,23 +53,21 @@ def _after_driver_change(pod: Pod, old: object | None, new: object | None) -> Qu
     return _queue_if(is_used and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
 
 
-def _after_capacity_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    del pod
-    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
-        return QueueingHint.QUEUE
-    before, now = volume_limit_bytes(old), volume_limit_bytes(new)
-    return _queue_if(now is not None and (before is None or now > before))
+def _queue_if(helps: bool) -> QueueingHint:
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 
 _ADDED_OR_CHANGED = ActionType.ADD | ActionType.UPDATE
 
 REGISTRATIONS = (
-    EventRegistration(ClusterEvent(EventResource.STORAGE_CLASS, _ADDED_OR_CHANGED), _after_class_change),
-    EventRegistration(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, _ADDED_OR_CHANGED), _after_claim_change),
+    by_event(ClusterEvent(EventResource.STORAGE_CLASS, _ADDED_OR_CHANGED), _moved),
+    about_claims(
+        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, _ADDED_OR_CHANGED), _after_claim_change, used_claim_names
+    ),
     EventRegistration(ClusterEvent(EventResource.PERSISTENT_VOLUME, _ADDED_OR_CHANGED)),
     EventRegistration(ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)),
-    EventRegistration(ClusterEvent(EventResource.CSI_NODE, _ADDED_OR_CHANGED), _after_csi_node_change),
+    by_event(ClusterEvent(EventResource.CSI_NODE, _ADDED_OR_CHANGED), _migrated),
     EventRegistration(ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), _after_driver_change),
-    EventRegistration(ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, _ADDED_OR_CHANGED), _after_capacity_change),
+    by_event(ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, _ADDED_OR_CHANGED), _grew),
 )
 """The plugin's events with their hints."""
