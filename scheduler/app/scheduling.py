@@ -44,6 +44,7 @@ from scheduler.framework.registry import Registry
 from scheduler.kube.credentials import Credentials
 from scheduler.kube.event_series import Reference
 from scheduler.kube.http_transport import HttpTransport
+from scheduler.kube.loop_errors import take_loop_error
 from scheduler.kube.rate_limit import TokenBucket
 from scheduler.kube.recorder import NORMAL, EventRecorder
 from scheduler.kube.reflector import Reflector, ReflectorSettings
@@ -273,6 +274,7 @@ class SchedulingThread:
         gc.set_threshold(*_GC_THRESHOLDS)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.get_loop().set_exception_handler(take_loop_error)
                 runner.run(self.live())
         except BaseException as error:  # noqa: BLE001  supervisor: the service thread ends the process
             _log.error("scheduling thread broke", err=repr(error))

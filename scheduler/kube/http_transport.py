@@ -14,12 +14,12 @@ Nothing else is ever sent twice.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from scheduler import __version__
+from scheduler.kube.boottime import boottime_s
 from scheduler.kube.client_tls import client_context
 from scheduler.kube.connection import (
     CONNECT_TIMEOUT_S,
@@ -58,7 +58,8 @@ class HttpTransport:
         pool_size: requests in flight; further ones wait inside their time limit.
         limiter: our own rate limit (``qps``/``burst``), or None.
         observe: told of every request.
-        monotonic: measures durations.
+        monotonic: measures durations; by default it counts the time for which the machine was suspended, so that
+            nothing is sent afterwards whose time was over.
 
     Raises:
         CredentialsError: the server's address or the TLS material cannot be used.
@@ -72,7 +73,7 @@ class HttpTransport:
         pool_size: int = POOL_SIZE,
         limiter: TokenBucket | None = None,
         observe: RequestObserver | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = boottime_s,
     ) -> None:
         self._credentials = credentials
         self._pool_size = pool_size

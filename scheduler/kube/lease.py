@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ import msgspec
 
 from scheduler.api.handle import Random
 from scheduler.failpoints import async_failpoint
+from scheduler.kube.boottime import boottime_s
 from scheduler.kube.election import Answer, Call, Election, Verb
 from scheduler.kube.errors import ApiError, KubeError
 from scheduler.kube.transport import Transport, raise_for_status
@@ -56,7 +56,6 @@ __all__ = [
     "NullLeaderMetrics",
     "OpenGate",
     "WriteGate",
-    "boottime_s",
     "make_identity",
 ]
 
@@ -68,11 +67,6 @@ STOPPED_LEADING: Final = "stopped leading"
 _RELEASE_TRIES = 3
 _STANDBY_FACTOR = 0.25
 _log = get_logger(__name__)
-
-
-def boottime_s() -> float:
-    """Return seconds on CLOCK_BOOTTIME: monotonic, and it goes on while the machine is suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def make_identity(hostname: str) -> str:

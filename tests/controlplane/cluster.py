@@ -44,11 +44,12 @@ class ControlPlaneError(RuntimeError):
 class ControlPlane:
     """etcd and kube-apiserver, started by `start()`; `url` is the API server's address."""
 
-    def __init__(self, *, extra_flags: Sequence[str] = UNTHROTTLED) -> None:
+    def __init__(self, *, extra_flags: Sequence[str] = UNTHROTTLED, etcd_flags: Sequence[str] = ()) -> None:
         memory = Path("/dev/shm")
         self.directory = Path(tempfile.mkdtemp(prefix="podium-cp-", dir=memory if memory.is_dir() else None))
         self._authority = Authority()
         self._extra_flags = tuple(extra_flags)
+        self._etcd_flags = tuple(etcd_flags)
         self.ca_file = self.directory / "ca.crt"
         self.ca_file.write_bytes(self._authority.certificate)
         self._write_server_keys()
@@ -60,7 +61,7 @@ class ControlPlane:
         self._controller_managers: list[ChildProcess] = []
 
     @classmethod
-    def start(cls, *, extra_flags: Sequence[str] = UNTHROTTLED) -> Self:
+    def start(cls, *, extra_flags: Sequence[str] = UNTHROTTLED, etcd_flags: Sequence[str] = ()) -> Self:
         """Start a control plane and wait until it is ready; tries again with other ports if some were taken.
 
         Raises:
@@ -70,7 +71,7 @@ class ControlPlane:
         """
         command("etcd")  # first of all: fails with what to install
         for attempt in range(START_ATTEMPTS):
-            plane = cls(extra_flags=extra_flags)
+            plane = cls(extra_flags=extra_flags, etcd_flags=etcd_flags)
             try:
                 plane.start_etcd()
                 plane.start_apiserver()
@@ -117,7 +118,7 @@ class ControlPlane:
         flags = ["--data-dir", str(self.directory / "etcd"), "--unsafe-no-fsync", "--log-level", "error"]
         flags += ["--listen-client-urls", client, "--advertise-client-urls", client]
         flags += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
-        flags += ["--initial-cluster", f"default={peer}"]
+        flags += ["--initial-cluster", f"default={peer}", *self._etcd_flags]
         self._etcd = ChildProcess("etcd", [*command("etcd"), *flags], self.directory / "etcd.log")
 
     def start_apiserver(self) -> None:

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALIDITY = dt.timedelta(days=2)
+SKEW = dt.timedelta(days=1)
+"""Certificates are valid since then, also for clocks that are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivate
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_before(now - SKEW)
         .not_valid_after(now + VALIDITY)
     )
 

@@ -19,13 +19,14 @@ A test asks for the fixture `bench`, is marked with what it is about, and reads 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,12 @@ from tests.faults.planes import AuditedPlane
 from tests.faults.results import Bound, Figure, Result
 from tests.faults.supervisor import SupervisedScheduler
 from tests.integration.api import Cluster, Json, condition, eventually
+from tests.integration.checker import nodes_that_fit
 from tests.integration.daemon import LEASE, Daemon
 
 fault = pytest.mark.fault
-"""Marks a test: number in the table, the fault in words, ``starred`` if CI runs it always; ``flags``: an API server of its
-own with these flags; ``fresh``: a control plane of its own."""
+"""Marks a test: number in the table, the fault in words, ``starred`` if CI runs it always; ``flags``, ``etcd_flags``: a
+control plane of its own, with these flags of API server and etcd; ``fresh``: one of its own with the usual flags."""
 
 SETTLE_S = 60.0
 BELIEF_S = 30.0
@@ -85,7 +87,7 @@ class FaultBench:
         self.violations: list[Violation] = []
         self.secrets: list[str] = []
         self._loads: list[Load] = []
-        self._is_elected = False
+        self._elected: set[str] = set()
         self._beliefs: list[beliefs.Belief] = []
 
     # --- setting up --------------------------------------------------------------------------------------------------
@@ -145,7 +147,8 @@ class FaultBench:
 
         made = SupervisedScheduler(name, user, start, supervise=supervise, proxy=proxy)
         self.schedulers[name] = made
-        self._is_elected = self._is_elected or elect
+        if elect:
+            self._elected.add(user)
         if wait:
             made.wait_ready()
         return made
@@ -170,6 +173,11 @@ class FaultBench:
         made = Load(self.cluster, pods, rate, cpu, prefix).start()
         self._loads.append(made)
         return made
+
+    def forget(self, load: Load) -> None:
+        """Wait no more for the pods of a load: they do not exist any more."""
+        load.stop()
+        self._loads.remove(load)
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -209,8 +217,8 @@ class FaultBench:
         """Return everything that is known so far."""
         return History(
             users=frozenset(s.user for s in self.schedulers.values()),
-            schedulers=frozenset([self.cluster.scheduler]),
-            is_elected=self._is_elected,
+            schedulers=self._profiles(),
+            elected=frozenset(self._elected),
             versions=list(self.observer.versions),
             requests=self.audit.read(),
             events=self._events(),
@@ -249,31 +257,46 @@ class FaultBench:
         return is_true
 
     def _is_settled(self) -> bool:
-        pods = self.cluster.pods()
-        return all(pod["spec"].get("nodeName") or condition(pod) for pod in pods) and not self._lost(pods)
-
-    def _lost(self, pods: Sequence[Json]) -> bool:
-        from tests.integration.checker import nodes_that_fit
-
-        pending = [pod for pod in pods if not pod["spec"].get("nodeName") and not pod["spec"].get("schedulingGates")]
-        if not pending:
+        """Tell whether every pod is bound, or fits nowhere and has been told so; by the observer's record."""
+        everywhere, names = list(self.observer.live("Pod").values()), set()
+        for pod in everywhere:
+            if pod["metadata"]["namespace"] == self.cluster.namespace:
+                names.add(pod["metadata"]["name"])
+        if not {name for load in self._loads for name in load.created if not load.has_churn} <= names:
+            return False  # the observer is behind
+        pending = [pod for pod in everywhere if not pod["spec"].get("nodeName") and self._is_ours(pod)]
+        if not all(condition(dict(pod)) for pod in pending):
             return False
-        nodes, everywhere = self.cluster.client.ok("GET", "/api/v1/nodes")["items"], list(pods)
-        return any(nodes_that_fit(pod, nodes, everywhere) for pod in pending)
+        nodes = list(self.observer.live("Node").values())
+        return not any(nodes_that_fit(pod, nodes, everywhere) for pod in pending)
+
+    def _is_ours(self, pod: Json) -> bool:
+        spec = pod["spec"]
+        return spec.get("schedulerName") in self._profiles() and not spec.get("schedulingGates")
+
+    def _profiles(self) -> frozenset[str]:
+        """Return the schedulerNames of all that run."""
+        return frozenset(name for scheduler in self.schedulers.values() for name in scheduler.daemon.schedulers)
 
     def _has_observed(self) -> bool:
         """Tell whether the observer has the newest version of everything."""
-        live = self.history_now()
         for kind, path in (("Pod", "/api/v1/pods"), ("Node", "/api/v1/nodes")):
-            items = self.cluster.client.ok("GET", path)["items"]
-            listed = {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
-            if listed != {uid: o["metadata"]["resourceVersion"] for uid, o in live.latest(kind).items()}:
+            listed = _versions(self.cluster.client.ok("GET", path)["items"])
+            if listed != _versions(self.observer.live(kind).values()):
                 return False
         return True
 
+    @contextlib.contextmanager
+    def new_epoch(self) -> Iterator[None]:
+        """Enter while the API server is down; replace its data by older ones and start it inside."""
+        self.audit.read()
+        self.audit.epoch += 1
+        yield
+        self.observer.restart()
+
     def history_now(self) -> History:
         """Return what the observer has, without asking the server."""
-        return History(frozenset(), frozenset([self.cluster.scheduler]), versions=list(self.observer.versions))
+        return History(frozenset(), self._profiles(), versions=list(self.observer.versions))
 
     def _is_believed(self) -> bool:
         """Ask every running scheduler for its beliefs; tell whether they are all true."""
@@ -290,7 +313,7 @@ class FaultBench:
         scheduler.signal(signal.SIGUSR2)
         if not self._wait(lambda: beliefs.dumps(daemon.log()) > before or not daemon.process.is_running, 30.0):
             return None
-        return beliefs.read_belief(scheduler.name, daemon.log())
+        return beliefs.read_belief(scheduler.name, daemon.log(), daemon.schedulers)
 
     def figure(self, name: str, required: Bound | float, measured: float, unit: str = "") -> None:
         """Note a figure; `verdict` fails if it is not met.
@@ -370,7 +393,7 @@ class FaultBench:
             shutil.copy(self.audited.audit_file, directory)
         history = self.history_now()
         history.users = frozenset(s.user for s in self.schedulers.values())
-        history.is_elected, history.requests, history.beliefs = self._is_elected, self.audit.read(), self._beliefs
+        history.elected, history.requests, history.beliefs = frozenset(self._elected), self.audit.read(), self._beliefs
         history.save(directory / "history.jsonl")
         (directory / "violations.txt").write_text("\n".join(map(str, self.violations)) + "\n")
         (directory / "seed.json").write_text(json.dumps({"seed": self.seed, "test": self.result.test}))
@@ -386,3 +409,7 @@ class FaultBench:
                 scheduler.proxy.stop()
         self.observer.stop()
         self.cluster.close()
+
+
+def _versions(items: Iterable[Json]) -> dict[str, str]:
+    return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,12 +51,13 @@ class Planes:
         if self._shared is not None and not self._shared.is_sound():
             self.stop()
         if self._shared is None:
-            self._shared = self.own(UNTHROTTLED)
+            self._shared = self.own()
         return self._shared
 
-    def own(self, flags: tuple[str, ...]) -> AuditedPlane:
+    def own(self, flags: Sequence[str] = (), etcd_flags: Sequence[str] = ()) -> AuditedPlane:
+        """Return a new one, with these flags besides the usual ones."""
         self._made += 1
-        return AuditedPlane(self._directory / f"audit-{self._made}", flags)
+        return AuditedPlane(self._directory / f"audit-{self._made}", (*UNTHROTTLED, *flags), etcd_flags)
 
     def stop(self) -> None:
         if self._shared is not None:
@@ -76,8 +78,9 @@ def fault_planes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planes]:
 @pytest.fixture
 def bench(fault_planes: Planes, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FaultBench]:
     """A bench for this test; its result is noted, and what it knew is kept if it failed."""
-    result, flags, is_own = _result(request.node)
-    audited = fault_planes.own((*UNTHROTTLED, *flags)) if is_own else fault_planes.shared()
+    result, wishes = _result(request.node)
+    is_own = any(wishes.values())
+    audited = fault_planes.own(wishes["flags"], wishes["etcd_flags"]) if is_own else fault_planes.shared()
     made = FaultBench(audited, result, tmp_path)
     begun_s = time.monotonic()
     try:
@@ -97,7 +100,8 @@ def bench(fault_planes: Planes, request: pytest.FixtureRequest, tmp_path: Path) 
                 audited.stop()
 
 
-def _result(item: pytest.Item) -> tuple[Result, tuple[str, ...], bool]:
+def _result(item: pytest.Item) -> tuple[Result, dict[str, Any]]:
+    """Return an empty result, and what the test wishes of its control plane."""
     marker = item.get_closest_marker("fault")
     assert marker is not None, "a test on the bench says which fault it is about: @fault(NUMBER, WORDS)"
     seed = item.config.getoption("--fault-seed")
@@ -110,8 +114,7 @@ def _result(item: pytest.Item) -> tuple[Result, tuple[str, ...], bool]:
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         patience=patience(),
     )
-    flags = tuple(marker.kwargs.get("flags", ()))
-    return result, flags, bool(flags or marker.kwargs.get("fresh"))
+    return result, {name: marker.kwargs.get(name, ()) for name in ("flags", "etcd_flags", "fresh")}
 
 
 def _keep(bench: FaultBench, name: str) -> None:

@@ -28,6 +28,7 @@ class Load:
     Attributes:
         rate: pods a second.
         created: names so far.
+        has_churn: whether pods of it are deleted meanwhile.
     """
 
     cluster: Cluster
@@ -36,6 +37,7 @@ class Load:
     cpu: str = "100m"
     prefix: str = "load"
     created: list[str] = field(default_factory=list)
+    has_churn: bool = False
     _is_stopping: bool = False
     _thread: threading.Thread | None = None
     _error: BaseException | None = None
@@ -57,11 +59,12 @@ class Load:
         return self
 
     def stop(self) -> None:
-        """Create no more pods."""
+        """Create no more pods; those that exist are all there will be."""
         self._is_stopping = True
         if self._thread is not None:
             self._thread.join(60)
             assert not self._thread.is_alive(), "the load does not end"
+        self.pods = len(self.created)
 
     def _run(self) -> None:
         client = Client(self.cluster.plane)

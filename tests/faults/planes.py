@@ -19,11 +19,11 @@ class AuditedPlane:
         audit_file: its audit log.
     """
 
-    def __init__(self, directory: Path, flags: Sequence[str] = UNTHROTTLED) -> None:
+    def __init__(self, directory: Path, flags: Sequence[str] = UNTHROTTLED, etcd_flags: Sequence[str] = ()) -> None:
         """Start it; the log and its policy go into the directory."""
         directory.mkdir(parents=True, exist_ok=True)
         self.audit_file = directory / "audit.log"
-        self.plane = ControlPlane.start(extra_flags=(*flags, *audit_flags(directory)))
+        self.plane = ControlPlane.start(extra_flags=(*flags, *audit_flags(directory)), etcd_flags=etcd_flags)
         self._identities: dict[str, Path] = {}
         make_scraper(self.plane)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from tests.faults.bench import FaultBench, fault
-from tests.faults.results import at_most
+from tests.faults.history.audit import lists
+from tests.faults.results import at_most, exactly
 
 
 @fault(1, "API server killed (-9) under L1, back after 10 s", starred=True)
@@ -23,4 +24,45 @@ def test_crash_of_10_seconds(bench: FaultBench) -> None:
     bench.figure("N", at_most(3), bench.recovery_s(load, ready_s), "s")
     bench.figure("changes of leader", at_most(1), bench.changes_of_leader())
     bench.figure("restarts", at_most(1), sum(s.restarts for s in bench.schedulers.values()))
+    bench.verdict()
+
+
+@fault(2, "API server down for 90 s under L1")
+def test_outage_beyond_the_lease(bench: FaultBench) -> None:
+    """The leader cannot renew: it ends with exit code 1, is started again, and waits for the server."""
+    scheduler = bench.scheduler("a")
+    load = bench.load_l1()
+    load.wait_created(150)
+    bench.plane.apiserver.kill()
+    down_s = time.time()
+    ended_s = scheduler.wait_exit(1)
+    time.sleep(max(0.0, down_s + 90.0 - time.time()))
+    bench.plane.start_apiserver()
+    ready_s = time.time()
+    bench.settle()
+    bench.figure("leader ends after", at_most(15), ended_s - down_s, "s")
+    bench.figure("restarts", exactly(1), scheduler.restarts)
+    bench.figure("N", at_most(10), bench.recovery_s(load, ready_s), "s")
+    bench.verdict()
+
+
+@fault(3, "API server killed (-9) and restarted 10 times, 5 s after it was ready")
+def test_ten_crashes(bench: FaultBench) -> None:
+    """Watches resume from their versions; nobody lists everything anew each time."""
+    scheduler = bench.scheduler("a")
+    load = bench.load_l1(rate=12.0)
+    load.wait_created(50)
+    most_lists = 0
+    for _ in range(10):
+        crashed_s = time.time()
+        bench.plane.apiserver.kill()
+        bench.plane.start_apiserver()
+        ready_s = time.time()
+        time.sleep(5.0)
+        found = lists(bench.audit.read(), scheduler.user, after_s=crashed_s)
+        most_lists = max([most_lists, *found.values()])
+    bench.settle()
+    bench.figure("lists per kind and restart", at_most(2), most_lists)
+    bench.figure("restarts", exactly(0), scheduler.restarts)
+    bench.figure("N after the last", at_most(5), bench.recovery_s(load, ready_s), "s")
     bench.verdict()

@@ -173,8 +173,9 @@ def crowding(node: Json, pods: Sequence[Json]) -> list[str]:
     ]
     if len(pods) > allocatable.get("pods", Fraction()):
         reasons.append(f"{len(pods)} pods on a node for {allocatable.get('pods')}")
-    for index, pod in enumerate(pods):
-        for other in pods[index + 1 :]:
+    with_ports = [pod for pod in pods if _host_ports(pod)]
+    for index, pod in enumerate(with_ports):
+        for other in with_ports[index + 1 :]:
             if _ports_clash(pod, other):
                 reasons.append(f"{_names([pod, other])} want the same host port")
     return reasons

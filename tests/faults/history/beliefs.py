@@ -15,7 +15,7 @@ from tests.integration.checker import is_live
 _END = "scheduling queue"
 
 
-def read_belief(scheduler: str, log: str) -> Belief | None:
+def read_belief(scheduler: str, log: str, profiles: Iterable[str]) -> Belief | None:
     """Return the last complete dump in a log of JSON lines; None if there is none."""
     nodes: dict[str, frozenset[str]] = {}
     found = None
@@ -25,7 +25,7 @@ def read_belief(scheduler: str, log: str) -> Belief | None:
             if pods or not line["deleted"]:
                 nodes[line["node"]] = pods
         elif line["msg"] == _END:
-            found = Belief(scheduler, nodes, frozenset(line["pending"]))
+            found = Belief(scheduler, nodes, frozenset(line["pending"]), frozenset(profiles))
             nodes = {}
     return found
 
@@ -38,15 +38,19 @@ def dumps(log: str) -> int:
 def drift(history: History) -> list[Violation]:
     """G5: every node and every pod on it, and every pending pod, is believed as it is."""
     nodes = {node["metadata"]["name"]: set[str]() for node in history.latest("Node").values()}
-    pending = set[str]()
+    pending: dict[str, str] = {}
     for uid, pod in history.latest("Pod").items():
         if not is_live(pod):
             continue
         if name := pod["spec"].get("nodeName"):
             nodes.setdefault(name, set()).add(f"{key_of(pod)} {uid}")
-        elif history.is_ours(pod) and not pod["metadata"].get("deletionTimestamp"):
-            pending.add(key_of(pod))
-    return [Violation("G5", what) for belief in history.beliefs for what in _differences(belief, nodes, pending)]
+        elif not pod["metadata"].get("deletionTimestamp"):
+            pending[key_of(pod)] = pod["spec"]["schedulerName"]
+    return [
+        Violation("G5", what)
+        for belief in history.beliefs
+        for what in _differences(belief, nodes, {key for key, name in pending.items() if name in belief.profiles})
+    ]
 
 
 def _differences(belief: Belief, nodes: dict[str, set[str]], pending: set[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tests.faults.history.record import History, Request, Violation
 
 _REVIEWS = ("tokenreviews", "subjectaccessreviews")
-_NO_CHANGES = (*_REVIEWS, "leases")
+NO_CHANGES = (*_REVIEWS, "leases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def terms(history: History) -> list[Term]:
     found = []
     for request in sorted(history.requests, key=lambda r: r.received_s):
         is_lease_write = request.resource == "leases" and request.verb in ("create", "update") and request.is_done
-        if not is_lease_write or request.user not in history.users:
+        if not is_lease_write or request.user not in history.elected:
             continue
         spec = (request.body or {}).get("spec") or {}
         if spec.get("holderIdentity"):
@@ -46,17 +46,15 @@ def changes(history: History) -> list[Request]:
     return [
         request
         for request in history.requests
-        if request.user in history.users
+        if request.user in history.elected
         and request.is_write
-        and request.resource not in _NO_CHANGES
+        and request.resource not in NO_CHANGES
         and not (request.resource == "events" and request.namespace == "kube-system")
     ]
 
 
 def writes_after_lease_end(history: History) -> list[Violation]:
     """G4: every write of ours reached the server within a term of its sender."""
-    if not history.is_elected:
-        return []
     known = terms(history)
     found = []
     for request in changes(history):

@@ -14,10 +14,11 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.controlplane.cluster import HOST, ControlPlane
-from tests.faults.history.record import Version
+from tests.faults.history.record import Json, Version
 
 _PATHS = {"Pod": "/api/v1/pods", "Node": "/api/v1/nodes"}
 _RETRY_S = 0.1
@@ -51,21 +52,19 @@ class Observer:
         for kind in self._kinds:
             kind.begin(epoch=kind.epoch + 1)
 
-    def has_seen(self, versions: Mapping[str, int], timeout_s: float = 30.0) -> bool:
-        """Wait until, by kind, this version of the collection has been seen; False when the time is over."""
-        deadline = time.monotonic() + timeout_s
-        while any(kind.version < versions.get(kind.kind, 0) for kind in self._kinds):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.02)
-        return True
+    def live(self, kind: str) -> dict[str, Json]:
+        """Return the objects of a kind that exist now, as far as it is known, by UID."""
+        (watched,) = [each for each in self._kinds if each.kind == kind]
+        with watched.paused:
+            return {uid: version.object for uid, version in watched.live.items()}
 
     def cut(self) -> None:
         """Forget everything but the newest version of each object, for runs of hours."""
         for kind in self._kinds:
             kind.paused.acquire()
         try:
-            self.versions[:] = [version for kind in self._kinds for version in kind.live.values()]
+            live = [version for kind in self._kinds for version in kind.live.values()]
+            self.versions[:] = [replace(version, change="LISTED") for version in live]
         finally:
             for kind in self._kinds:
                 kind.paused.release()
@@ -94,7 +93,7 @@ class _Kind:
     def begin(self, epoch: int) -> None:
         self.epoch, self.version, self._is_stopping = epoch, 0, False
         self.live.clear()
-        self._list()
+        self._list("LISTED")
         self._thread = threading.Thread(target=self._run, name=f"observer-{self.kind}", daemon=True)
         self._thread.start()
 
@@ -130,9 +129,9 @@ class _Kind:
                 self._take(event["type"], event["object"])
         if is_expired:
             self.relists += 1
-            self._list()
+            self._list("ADDED")
 
-    def _list(self) -> None:
+    def _list(self, change_of_new: str) -> None:
         with self._get(_PATHS[self.kind]) as response:
             if response.status != 200:
                 raise OSError(f"listing {self.kind}: {response.status}")
@@ -146,7 +145,7 @@ class _Kind:
         for uid, item in present.items():
             known = self.live.get(uid)
             if known is None or known.object["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
-                self._take("ADDED" if known is None else "MODIFIED", {"kind": self.kind, **item})
+                self._take(change_of_new if known is None else "MODIFIED", {"kind": self.kind, **item})
         self.version = max(self.version, int(version))
 
     def _take(self, change: str, manifest: Mapping[str, Any]) -> None:

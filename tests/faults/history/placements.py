@@ -109,7 +109,8 @@ class _Replay:
         at_s = min(self._bound_at.get(version.uid, version.at_s), version.at_s)
         is_foreign = version.key in self._foreign or not self._history.is_ours(pod)
         here[version.uid] = _Placed(pod, at_s, is_foreign)
-        return [] if is_foreign else self._judge(node_name, pod, at_s)
+        is_judged = not is_foreign and version.change != "LISTED"
+        return self._judge(node_name, pod, at_s) if is_judged else []
 
     def _judge(self, node_name: str, pod: Json, at_s: float) -> list[Violation]:
         """Return what is wrong with the present bind under every view that we may have had."""

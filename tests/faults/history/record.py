@@ -25,7 +25,7 @@ class Version:
     Attributes:
         at_s: when the observer read it; later than the change itself, much later after an outage.
         kind: ``Pod`` or ``Node``.
-        change: ``ADDED``, ``MODIFIED`` or ``DELETED``.
+        change: ``ADDED``, ``MODIFIED`` or ``DELETED``; ``LISTED`` if it was there when the record (or epoch) began.
         object: as the API server has it.
         epoch: grows when the server's data are replaced by older ones; versions count within an epoch only.
     """
@@ -113,11 +113,13 @@ class Belief:
         scheduler: its name.
         nodes: pods (``namespace/name uid``) by node.
         pending: pods (``namespace/name``) in its queue.
+        profiles: the schedulerNames that it answers to.
     """
 
     scheduler: str
     nodes: Mapping[str, frozenset[str]]
     pending: frozenset[str]
+    profiles: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +148,21 @@ class History:
     Attributes:
         users: ours: the users under which the schedulers speak.
         schedulers: ours: the schedulerNames that pods name.
-        is_elected: whether the schedulers take part in leader election.
+        elected: those of the users whose schedulers take part in leader election.
         events: the Events about pods, at the end.
     """
 
     users: frozenset[str]
     schedulers: frozenset[str]
-    is_elected: bool = False
+    elected: frozenset[str] = frozenset()
     versions: list[Version] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
     beliefs: list[Belief] = field(default_factory=list)
 
     def ordered(self) -> list[Version]:
-        """Return the versions in the order in which the server made them."""
-        return sorted(self.versions, key=lambda version: (version.epoch, version.number))
+        """Return the versions in the order in which the server made them, what was there at first before all else."""
+        return sorted(self.versions, key=lambda version: (version.epoch, version.change != "LISTED", version.number))
 
     def latest(self, kind: str) -> dict[str, Json]:
         """Return the objects of a kind that exist at the end, by UID."""
@@ -197,15 +199,15 @@ class History:
     def save(self, file: Path) -> None:
         """Write everything as JSON lines, one record a line."""
         with file.open("w") as output:
-            head = {"users": sorted(self.users), "schedulers": sorted(self.schedulers), "is_elected": self.is_elected}
+            head = {"users": sorted(self.users), "schedulers": sorted(self.schedulers), "elected": sorted(self.elected)}
             lines: list[tuple[str, object]] = [("history", head)]
             lines += [("version", asdict(version)) for version in self.versions]
             lines += [("request", asdict(request)) for request in self.requests]
             lines += [("event", event) for event in self.events]
             for belief in self.beliefs:
                 nodes = {name: sorted(pods) for name, pods in belief.nodes.items()}
-                fields = {"scheduler": belief.scheduler, "nodes": nodes, "pending": sorted(belief.pending)}
-                lines.append(("belief", fields))
+                fields = {"pending": sorted(belief.pending), "profiles": sorted(belief.profiles)}
+                lines.append(("belief", fields | {"scheduler": belief.scheduler, "nodes": nodes}))
             output.writelines(json.dumps({kind: record}) + "\n" for kind, record in lines)
 
 
@@ -216,7 +218,7 @@ def load(file: Path) -> History:
         ((kind, record),) = json.loads(line).items()
         if kind == "history":
             history.users, history.schedulers = frozenset(record["users"]), frozenset(record["schedulers"])
-            history.is_elected = record["is_elected"]
+            history.elected = frozenset(record["elected"])
         elif kind == "version":
             history.versions.append(Version(**record))
         elif kind == "request":
@@ -225,7 +227,8 @@ def load(file: Path) -> History:
             history.events.append(record)
         else:
             nodes = {name: frozenset(pods) for name, pods in record["nodes"].items()}
-            history.beliefs.append(Belief(record["scheduler"], nodes, frozenset(record["pending"])))
+            pending, profiles = frozenset(record["pending"]), frozenset(record["profiles"])
+            history.beliefs.append(Belief(record["scheduler"], nodes, pending, profiles))
     return history
 
 

@@ -23,7 +23,7 @@ class Story:
     """A history that is told step by step; a step takes a second unless `at` says otherwise."""
 
     def __init__(self) -> None:
-        self.history = History(frozenset([OURS, RIVAL]), frozenset(["podium"]), is_elected=True)
+        self.history = History(frozenset([OURS, RIVAL]), frozenset(["podium"]), frozenset([OURS, RIVAL]))
         self.at_s = 1_000.0
         self._version = 0
         self._epoch = 0
@@ -88,7 +88,9 @@ class Story:
 
     def believes(self, pods: dict[str, list[str]], pending: list[str]) -> Story:
         nodes = {name: frozenset(f"default/{p} uid-{p}" for p in names) for name, names in pods.items()}
-        self.history.beliefs.append(Belief("a", nodes, frozenset(f"default/{p}" for p in pending)))
+        self.history.beliefs.append(
+            Belief("a", nodes, frozenset(f"default/{p}" for p in pending), frozenset(["podium"]))
+        )
         return self
 
     def tells(self, name: str, node: str = "n", uid: str | None = None) -> Story:
@@ -256,6 +258,6 @@ def test_the_last_complete_dump_counts() -> None:
     end = {"msg": "scheduling queue", "pending": ["default/q"]}
     lines = [cached, gone, end, {"msg": "other"}, cached | {"pods": []}]
     log = "".join(json.dumps(line) + "\n" for line in lines) + '{"msg": "cached node", "no'
-    expected = Belief("a", {"n": frozenset(["default/p uid-p"])}, frozenset(["default/q"]))
-    assert beliefs.read_belief("a", log) == expected
+    expected = Belief("a", {"n": frozenset(["default/p uid-p"])}, frozenset(["default/q"]), frozenset(["podium"]))
+    assert beliefs.read_belief("a", log, ["podium"]) == expected
     assert beliefs.dumps(log) == 1

@@ -1,0 +1,256 @@
+"""Two schedulers, one lease, and everything that can go wrong between them: at most one writes, and one always does soon."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.bench import FaultBench, fault
+from tests.faults.faketime import FakeClock
+from tests.faults.history.leadership import NO_CHANGES, changes
+from tests.faults.history.record import WRITE_VERBS, is_bind
+from tests.faults.proxy import Blackhole, DropRequest, Match, Request, Rule
+from tests.faults.results import at_least, at_most, exactly
+from tests.faults.supervisor import SupervisedScheduler
+from tests.integration.api import Json, eventually
+
+WAITING = 600
+HOUR_S = 3600.0
+LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/podium"
+SHORT_LEASE = {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+
+
+def _first_write_s(bench: FaultBench, scheduler: SupervisedScheduler, after_s: float) -> float:
+    """Wait for the scheduler's next bind; returns when the server had it."""
+
+    def probe() -> float | None:
+        sent = [r.received_s for r in bench.audit.read() if is_bind(r) and r.user == scheduler.user]
+        return min((at_s for at_s in sent if at_s > after_s), default=None)
+
+    return eventually(probe, f"a bind of {scheduler.name}", timeout_s=60.0)
+
+
+@fault(27, "leader partitioned for 40 s under L1, then healed", starred=True)
+def test_partitioned_leader(bench: FaultBench) -> None:
+    """A black hole: it cannot know whether it still leads, so it ends; what it had sent last does not come late."""
+    old, new = _old_and_new(bench)
+    load = bench.load_l1(rate=25.0)
+    load.wait_created(100)
+    hole = old.proxy.add(Rule(Match(), Blackhole()))
+    cut_s = time.time()
+    led_s = _first_write_s(bench, new, cut_s)
+    ended_s = old.wait_exit(1)
+    time.sleep(max(0.0, cut_s + 40.0 - time.time()))
+    hole.remove()
+    healed_s = time.time()
+    old.wait_ready()
+    bench.settle()
+    late = [r for r in changes(bench.history()) if r.user == old.user and r.received_s > cut_s + 1.0]
+    bench.figure("new binds after", at_most(20), led_s - cut_s, "s")
+    bench.figure("old has ended after", at_most(20), ended_s - cut_s, "s")
+    bench.figure("writes of the old one that came late", exactly(0), len(late))
+    bench.figure("N", at_most(3), bench.recovery_s(load, healed_s), "s")
+    bench.verdict()
+
+
+@fault(27, "every request of the leader is swallowed for 40 s under L1")
+def test_leader_that_is_not_heard(bench: FaultBench) -> None:
+    """The proxy sees what a partitioned leader still sends: nothing from 10 s after its last renewal on."""
+    old, new = _old_and_new(bench)
+    load = bench.load_l1(rate=25.0)
+    load.wait_created(100)
+    swallowed = old.proxy.add(Rule(Match(), DropRequest(is_silent=True)))
+    cut_s = time.time()
+    to_wall_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    led_s = _first_write_s(bench, new, cut_s)
+    ended_s = old.wait_exit(1)
+    time.sleep(max(0.0, cut_s + 40.0 - time.time()))
+    swallowed.remove()
+    old.wait_ready()
+    bench.settle()
+    sent_s = [seen.at_s + to_wall_s for seen in old.proxy.requests if _is_change(seen.request)]
+    tried_s = [at_s for at_s in sent_s if cut_s < at_s <= ended_s]
+    bench.figure("writes that were swallowed", at_least(1), len(tried_s))
+    bench.figure("old stops sending after", at_most(10), max(tried_s) - cut_s, "s")
+    bench.figure("new binds after", at_most(20), led_s - cut_s, "s")
+    bench.verdict()
+
+
+def _old_and_new(bench: FaultBench) -> tuple[SupervisedScheduler, SupervisedScheduler]:
+    """Start a leader behind a proxy, and a standby."""
+    old = bench.scheduler("a", proxied=True)
+    assert bench.leader is old
+    return old, bench.scheduler("b")
+
+
+def _is_change(request: Request) -> bool:
+    return request.verb in WRITE_VERBS and request.resource not in NO_CHANGES
+
+
+@fault(28, "leader frozen (SIGSTOP) for 20 s with its outbox full, then thawed", starred=True)
+def test_frozen_leader(bench: FaultBench) -> None:
+    """Hundreds of binds are under way at the freeze; none leaves the thawed process, which ends with exit code 1."""
+    old = bench.scheduler("a")
+    assert bench.leader is old
+    new = bench.scheduler("b")
+    cluster = bench.cluster
+    cluster.create(cluster.node(cpu="1000", pods=str(2 * WAITING)).taint("closed"))
+    load = bench.load(WAITING, 1000.0)
+    load.wait_created()
+    cluster.wait_unschedulable(load.created[-1])
+    cluster.patch(f"/api/v1/nodes/{cluster.namespace}-n", {"spec": {"taints": None}})
+    cluster.wait_begun(load.created[20])
+    old.freeze()
+    frozen_s = time.time()
+    before = len(cluster.bound())
+    led_s = _first_write_s(bench, new, frozen_s + 1.0)
+    time.sleep(max(0.0, frozen_s + 20.0 - time.time()))
+    thawed_s = time.time()
+    old.thaw()
+    old.wait_exit(1)
+    bench.settle()
+    late = [r for r in changes(bench.history()) if r.user == old.user and r.received_s >= thawed_s]
+    bench.figure("bound before the freeze", at_most(WAITING - 1), before)
+    bench.figure("new binds after", at_most(20), led_s - frozen_s, "s")
+    bench.figure("binds sent by the thawed process", exactly(0), sum(map(is_bind, late)))
+    bench.figure("its other writes", exactly(0), len([r for r in late if not is_bind(r)]))
+    bench.figure("restarts", exactly(1), old.restarts)
+    bench.verdict()
+
+
+def _now(offset: timedelta = timedelta()) -> str:
+    return (datetime.now(UTC) + offset).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _edits(spec: Json) -> dict[str, Json | None]:
+    """Return what somebody may do to the lease: None deletes it."""
+    return {
+        "deleted": None,
+        "emptied": {},
+        "given to somebody": spec | {"holderIdentity": "somebody", "renewTime": _now(), "leaseDurationSeconds": 3},
+        "holder of garbage": spec | {"holderIdentity": "\u202e\x01" * 1000, "leaseDurationSeconds": 1},
+        "renewed in the far future": spec | {"renewTime": _now(timedelta(days=4000)), "acquireTime": None},
+        "renewed in the far past": spec | {"renewTime": _now(timedelta(days=-4000))},
+    }
+
+
+@fault(30, "lease deleted, emptied, given away, filled with garbage by hand, one after another")
+def test_lease_edited_by_hand(bench: FaultBench) -> None:
+    """Whatever it says, soon one of the two leads again, and never do both write."""
+    for name in "ab":
+        bench.scheduler(name, lease=SHORT_LEASE)
+    load = bench.load_l1(rate=15.0)
+    slowest_s = 0.0
+    for what in _edits({}):
+        load.wait_created(len(load.created) + 30)
+        edited_s = _edit_lease(bench, what)
+        leader = bench.leader
+        written_s = _first_write_s(bench, leader, edited_s)
+        slowest_s = max(slowest_s, written_s - edited_s)
+        print(f"{what}: {leader.name} binds {written_s - edited_s:.2f} s later; restarts {_restarts(bench)}")
+    bench.settle()
+    bench.figure("slowest return of a writing leader, lease 6 s", at_most(11), slowest_s, "s")
+    bench.verdict()
+
+
+def _edit_lease(bench: FaultBench, what: str) -> float:
+    """Do it, however often the leader writes first; returns when."""
+    while True:
+        document: dict[str, Any] = bench.cluster.client.ok("GET", LEASE_PATH)
+        spec = _edits(document["spec"])[what]
+        edited_s = time.time()
+        if spec is None:
+            bench.cluster.client.ok("DELETE", LEASE_PATH)
+            return edited_s
+        status, answer = bench.cluster.client.call("PUT", LEASE_PATH, document | {"spec": spec})
+        if status == 200:
+            return edited_s
+        assert status == 409, answer
+
+
+def _restarts(bench: FaultBench) -> int:
+    return sum(scheduler.restarts for scheduler in bench.schedulers.values())
+
+
+@fault(31, "SIGTERM to the leader under full load, 50 times")
+@pytest.mark.timeout(1500)
+def test_fifty_planned_hand_overs(bench: FaultBench) -> None:
+    """Each time: exit 0, the lease released, the other one binds at once; nothing is lost on the way."""
+    for name in "ab":
+        bench.scheduler(name)
+    bench.cluster.create(*(bench.cluster.node(f"n{i}", cpu="64", pods="110") for i in range(150)))
+    load = bench.load(16_000, 30.0)
+    codes, stops_s, hand_overs_s, released = [], [], [], 0
+    for _ in range(50):
+        old = bench.leader
+        (new,) = [scheduler for scheduler in bench.schedulers.values() if scheduler is not old]
+        code, seconds = old.terminate()
+        ended_s = time.time()
+        codes.append(code)
+        stops_s.append(seconds)
+        hand_overs_s.append(max(0.0, _first_write_s(bench, new, ended_s - seconds) - ended_s))
+        released += "released leader lease" in old.daemon.log()
+        old.start_again()
+        old.wait_ready()
+    load.stop()
+    bench.settle()
+    bench.figure("exit codes other than 0", exactly(0), sum(code != 0 for code in codes))
+    bench.figure("slowest stop", at_most(20), max(stops_s), "s")
+    bench.figure("releases of the lease", exactly(50), released)
+    bench.figure("slowest hand-over", at_most(2), max(hand_overs_s), "s")
+    print(f"hand-overs: {sorted(round(s, 2) for s in hand_overs_s)}, stops: {sorted(round(s, 2) for s in stops_s)}")
+    bench.verdict()
+
+
+@fault(29, "wall clock of one instance wrong by up to an hour, jumping every 3 s")
+def test_wall_clock_jumps(bench: FaultBench, tmp_path: Path) -> None:
+    """As leader and as standby: only elapsed time counts, so nobody loses the lease and nobody takes it early."""
+    clock = FakeClock(tmp_path)
+    clock.set(HOUR_S)
+    jumping = bench.scheduler("a", environment=clock.environment)
+    assert bench.leader is jumping
+    steady = bench.scheduler("b")
+    load = bench.load_l1(rate=20.0)
+    load.wait_created(50)
+    before = bench.changes_of_leader()
+    _jump(clock, 24.0)
+    assert bench.leader is jumping
+    as_leader = bench.changes_of_leader() - before
+    told = _durations(jumping)
+    assert jumping.terminate()[0] == 0
+    jumping.start_again()
+    jumping.wait_ready()
+    assert bench.leader is steady
+    before = bench.changes_of_leader()
+    _jump(clock, 24.0)
+    assert bench.leader is steady
+    bench.settle()
+    assert abs(_first_log_time_s(jumping) - time.time()) > HOUR_S / 2, "the process did not see the wrong clock"
+    bench.figure("changes of leader", exactly(0), as_leader + bench.changes_of_leader() - before)
+    bench.figure("longest mean duration in its metrics", at_most(60), max(told.values()), "s")
+    bench.figure("shortest", at_least(0), min(told.values()))
+    bench.verdict()
+
+
+def _jump(clock: FakeClock, seconds: float) -> None:
+    for number in range(int(seconds / 3)):
+        clock.set((HOUR_S, -HOUR_S, 0, 17)[number % 4])
+        time.sleep(3.0)
+
+
+def _durations(scheduler: SupervisedScheduler) -> dict[str, float]:
+    """Return the mean of every histogram of seconds that has counted anything."""
+    metrics = scheduler.daemon.metrics()
+    names = [name for name, kind in metrics.families.items() if kind == "histogram" and name.endswith("_seconds")]
+    counts = {name: metrics.total(f"{name}_count") for name in names}
+    return {name: metrics.total(f"{name}_sum") / count for name, count in counts.items() if count}
+
+
+def _first_log_time_s(scheduler: SupervisedScheduler) -> float:
+    first = scheduler.logs[0].read_text().partition("\n")[0]
+    return datetime.fromisoformat(json.loads(first)["ts"]).timestamp()
