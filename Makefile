@@ -116,7 +116,7 @@ faults: dev controlplane
 
 # Random faults for two hours; SOAK adds arguments, e.g. make soak SOAK='--soak-minutes 20'
 soak: dev controlplane
-	PODIUM_FAULT_PATIENCE=1 $(PYTEST) -s --faults $(SOAK) tests/faults/test_soak.py
+	PODIUM_FAULT_PATIENCE=1 $(PYTEST) -s --faults --soak-minutes 120 $(SOAK) tests/faults/test_soak.py
 
 # Histories of the scheduler's own code in virtual time (docs/explanation/simulation.md); what ran is written to RECORD,
 # and left out when the command is given again. HISTORIES, FROM (the first seed) and RECORD are meant to be set.

@@ -26,6 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the fault bench (tests/faults)."""
     group = parser.getgroup("faults")
     group.addoption("--faults", action="store_true", help="run every fault test, not only the starred ones")
+    group.addoption("--soak-minutes", type=float, default=3.0, help="length of the soak")
     group.addoption("--fault-seed", type=int, default=None, help="seed of fault tests (default: a new one each)")
 
 

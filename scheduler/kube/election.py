@@ -14,6 +14,11 @@ One try (``begin`` … ``answer`` until a bool comes back)::
                                                  ├─held by another and not expired ──────────────▶ False
                                                  └─ours, expired or empty ──▶ UPDATE ──ok ▶ True / failed ▶ False
 
+A holder whose record disappears without having been released (deleted, emptied or overwritten by hand) may not know of
+it before its next renewal. What it was seen to hold stays reserved for it until it would have run out.
+
+# differs: client-go creates a lease that is gone, and takes one that names nobody, at once; two may write for a moment.
+
 Invariants:
     * ``valid_until_s`` is the time the last successful write was *sent* plus the lease duration minus the margin, and
       0 whenever the last record seen is not ours.
@@ -31,6 +36,7 @@ import msgspec
 __all__ = ["WRITE_MARGIN_S", "Answer", "Call", "Election", "Record", "Verb", "record_of", "with_record"]
 
 WRITE_MARGIN_S = 1.0
+RELEASED_S = 1
 
 Lease = dict[str, Any]
 
@@ -108,8 +114,9 @@ def with_record(lease: Lease, record: Record) -> Lease:
     spec: dict[str, Any] = {
         "holderIdentity": record.holder,
         "leaseDurationSeconds": record.duration_s,
-        "acquireTime": record.acquire_time,
-        "renewTime": record.renew_time,
+        "acquireTime": record.acquire_time
+        or None,  # the server refuses an empty text; somebody may have removed the time
+        "renewTime": record.renew_time or None,
         "leaseTransitions": record.transitions,
     }
     if record.preferred_holder:
@@ -117,6 +124,11 @@ def with_record(lease: Lease, record: Record) -> Lease:
     if record.strategy:
         spec["strategy"] = record.strategy
     return {**lease, "spec": spec}
+
+
+def _is_release(record: Record) -> bool:
+    """Tell whether this is what a leader writes when it gives the lease up (parity: nobody, for a second)."""
+    return not record.holder and record.duration_s == RELEASED_S
 
 
 class Election:
@@ -142,6 +154,7 @@ class Election:
             "metadata": {"namespace": namespace, "name": name},
         }
         self._raw = Record()
+        self._reserved_until_s = 0.0
         self._has_lease = False
 
     @property
@@ -167,6 +180,8 @@ class Election:
         if answer.lease is not None:
             return self._read(answer.lease, now_s, wall_time)
         if answer.is_not_found:
+            if self._is_reserved(now_s):
+                return False
             record = replace(self._own_record(wall_time), acquire_time=wall_time, transitions=0)
             metadata = {key: self._lease["metadata"][key] for key in ("namespace", "name")}
             return Call(Verb.CREATE, now_s, with_record({**self._lease, "metadata": metadata}, record), record)
@@ -187,7 +202,7 @@ class Election:
         if record != self._raw:
             self._raw = record
             self._observe(record, now_s)
-        if record.holder and self._is_valid(now_s) and not self.is_leader:
+        if self._is_reserved(now_s) and not self.is_leader:
             return False
         if self.is_leader:
             self.slow_renewals += 1
@@ -203,6 +218,10 @@ class Election:
         return replace(record, transitions=self.observed.transitions + 1)
 
     def _observe(self, record: Record, now_s: float) -> None:
+        if _is_release(record):
+            self._reserved_until_s = 0.0
+        elif record.holder != self.observed.holder:
+            self._reserved_until_s = max(self._reserved_until_s, self._taken_until_s())
         self.observed = record
         self.observed_at_s = now_s
         if not self.is_leader:
@@ -210,6 +229,15 @@ class Election:
 
     def _is_valid(self, now_s: float) -> bool:
         return self.observed_at_s + self.observed.duration_s > now_s
+
+    def _taken_until_s(self) -> float:
+        """Return until when the last record seen keeps others from the lease."""
+        is_taken = self.observed.holder and not self.is_leader
+        return self.observed_at_s + self.observed.duration_s if is_taken else 0.0
+
+    def _is_reserved(self, now_s: float) -> bool:
+        """Tell whether the present holder, or one who may not know yet that it is none any more, still has its time."""
+        return now_s < max(self._taken_until_s(), self._reserved_until_s)
 
     # --- giving it up ------------------------------------------------------------------------------------------------
 
@@ -224,7 +252,7 @@ class Election:
         if record.holder != self._identity:
             self._observe(record, now_s)
             return None
-        return self._update(Record("", 1, wall_time, wall_time, record.transitions), now_s)
+        return self._update(Record("", RELEASED_S, wall_time, wall_time, record.transitions), now_s)
 
     def released(self, call: Call, lease: Lease, now_s: float) -> None:
         """Take the answer to the write of ``release``."""

@@ -20,6 +20,7 @@ Threads: everything runs on the loop of the transport, except ``may_write`` and 
 #     takes about a second; client-go looks after 1 to 2.2 periods.
 # differs: a lost lease is left to run out, so that our last writes have ended before it does; client-go frees it.
 # differs: a conflict while releasing is tried again; client-go gives up.
+# differs: what a holder did not release stays its own until it has run out, whatever is done to the lease by hand.
 """
 
 from __future__ import annotations

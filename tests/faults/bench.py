@@ -226,9 +226,11 @@ class FaultBench:
         )
 
     def _events(self) -> list[Json]:
-        path = f"/apis/events.k8s.io/v1/namespaces/{self.cluster.namespace}/events"
-        listed: list[Json] = self.cluster.client.ok("GET", path)["items"]
+        listed: list[Json] = self.cluster.client.ok("GET", self._events_path())["items"]
         return listed
+
+    def _events_path(self) -> str:
+        return f"/apis/events.k8s.io/v1/namespaces/{self.cluster.namespace}/events"
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -342,19 +344,30 @@ class FaultBench:
         Raises:
             AssertionError: a promise was broken or a figure missed.
         """
-        found = broken_promises(self.history())
-        found["exceptions"] = self._exceptions(tolerated)
-        found["secrets in logs"] = self._leaks()
-        for name in ignored:
-            found.pop(name)
-        self.result.promises = {name: len(violations) for name, violations in found.items()}
-        self.violations = [violation for violations in found.values() for violation in violations]
+        self.judge(tolerated=tolerated, ignored=ignored)
         missed = [figure for figure in self.result.figures if not figure.is_accepted]
         self.result.is_passed = not self.violations and not missed
         counted = ", ".join(f"{name} {count}" for name, count in self.result.promises.items())
         print(f"{counted}; seed {self.seed}")
         assert not self.violations, f"{counted}\n{described(self.violations)}"
         assert not missed, f"figures missed: {', '.join(map(str, missed))}"
+
+    def judge(self, *, tolerated: Sequence[str] = (), ignored: Sequence[str] = ()) -> None:
+        """Count broken promises, beside those that were counted before; `verdict` does so at the end."""
+        found = broken_promises(self.history())
+        found["exceptions"] = self._exceptions(tolerated)
+        found["secrets in logs"] = self._leaks()
+        for name in ignored:
+            found.pop(name)
+        for name, violations in found.items():
+            self.result.promises[name] = self.result.promises.get(name, 0) + len(violations)
+            self.violations += violations
+
+    def cut(self) -> None:
+        """Forget what has been judged, in runs of hours; what exists now stays known."""
+        self.observer.cut()
+        self.audit.cut()
+        self.cluster.client.ok("DELETE", self._events_path())
 
     def _exceptions(self, tolerated: Sequence[str]) -> list[Violation]:
         return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,31 +146,27 @@ def test_lease_edited_by_hand(bench: FaultBench) -> None:
     for name in "ab":
         bench.scheduler(name, lease=SHORT_LEASE)
     load = bench.load_l1(rate=15.0)
-    slowest_s = 0.0
     for what in _edits({}):
-        load.wait_created(len(load.created) + 30)
-        edited_s = _edit_lease(bench, what)
-        leader = bench.leader
-        written_s = _first_write_s(bench, leader, edited_s)
-        slowest_s = max(slowest_s, written_s - edited_s)
-        print(f"{what}: {leader.name} binds {written_s - edited_s:.2f} s later; restarts {_restarts(bench)}")
+        load.wait_created(min(load.pods, len(load.created) + 100))
+        _edit_lease(bench, what)
+        print(f"{what}: {_restarts(bench)} restarts so far")
     bench.settle()
-    bench.figure("slowest return of a writing leader, lease 6 s", at_most(11), slowest_s, "s")
+    binds_s = sorted(r.received_s for r in bench.audit.read() if is_bind(r) and r.is_done)
+    bench.figure("longest time without a bind, lease 6 s", at_most(11), max(b - a for a, b in pairwise(binds_s)), "s")
     bench.verdict()
 
 
-def _edit_lease(bench: FaultBench, what: str) -> float:
-    """Do it, however often the leader writes first; returns when."""
+def _edit_lease(bench: FaultBench, what: str) -> None:
+    """Do it, however often the leader writes first."""
     while True:
         document: dict[str, Any] = bench.cluster.client.ok("GET", LEASE_PATH)
         spec = _edits(document["spec"])[what]
-        edited_s = time.time()
         if spec is None:
             bench.cluster.client.ok("DELETE", LEASE_PATH)
-            return edited_s
+            return
         status, answer = bench.cluster.client.call("PUT", LEASE_PATH, document | {"spec": spec})
         if status == 200:
-            return edited_s
+            return
         assert status == 409, answer
 
 

@@ -60,8 +60,9 @@ class AuditReader:
         return [request_of(entry, epoch) for entry, epoch in self._entries.values()]
 
     def cut(self) -> None:
-        """Forget what has been read, for runs of hours."""
-        self._entries.clear()
+        """Forget what has been read but who holds the lease, for runs of hours."""
+        leases = [(key, kept) for key, kept in self._entries.items() if _is_lease_write(kept[0])]
+        self._entries = dict(leases[-1:])
 
     def _new_entries(self) -> Iterator[Mapping[str, Any]]:
         if not self._file.exists():
@@ -73,6 +74,11 @@ class AuditReader:
                     break  # the rest of this line comes later
                 self._offset += len(line)
                 yield json.loads(line)
+
+
+def _is_lease_write(entry: Mapping[str, Any]) -> bool:
+    request = request_of(entry)
+    return request.resource == "leases" and request.is_write and request.is_done
 
 
 def request_of(entry: Mapping[str, Any], epoch: int = 0) -> Request:

@@ -155,3 +155,52 @@ def test_strategy_and_preferred_holder_are_written_only_if_set():
         "renewTime",
         "leaseTransitions",
     }
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        pytest.param(None, id="deleted"),
+        pytest.param({}, id="emptied"),
+        pytest.param({"holderIdentity": "", "leaseDurationSeconds": 15}, id="nobody, but not as a leader releases it"),
+        pytest.param({"holderIdentity": "garbage", "leaseDurationSeconds": 1}, id="somebody for a second"),
+    ],
+)
+def test_holder_that_did_not_release_keeps_its_time(election, edited):
+    """It may not know before its next renewal that somebody has edited the lease, and so still write."""
+    assert get(election, lease(holder=OTHER), 100.0) is False
+    found = None if edited is None else {**lease(), "spec": edited}
+    for now_s in (101.0, 114.9):
+        call = election.begin(now_s, LATER)
+        assert election.answer(call, Answer(found, is_not_found=found is None), now_s, LATER) is False
+    call = election.begin(116.0, LATER)
+    taken = election.answer(call, Answer(found, is_not_found=found is None), 116.0, LATER)
+    assert taken.verb is (Verb.CREATE if found is None else Verb.UPDATE)
+    assert record_of(taken.lease).holder == ME
+
+
+def test_released_lease_is_taken_at_once(election):
+    """Also if it has had several holders meanwhile, whose ends we did not see."""
+    assert get(election, lease(holder=OTHER), 100.0) is False
+    assert get(election, lease(holder="third"), 101.0) is False
+    assert get(election, lease(holder="", duration_s=1), 102.0).verb is Verb.UPDATE
+
+
+def test_leader_takes_its_edited_lease_back(election):
+    """It is the one who may write until its validity ends, so nobody has to be waited for."""
+    lead(election)
+    call = election.begin(102.0, LATER)
+    assert election.answer(call, Answer(), 102.0, LATER).verb is Verb.GET
+    again = election.answer(Call(Verb.GET, 102.0), Answer({**lease(), "spec": {}}), 102.0, LATER)
+    assert record_of(again.lease).holder == ME
+    election.answer(Call(Verb.GET, 102.0), Answer(is_not_found=True), 102.0, LATER)
+
+
+def test_times_that_somebody_has_removed_are_not_sent_as_empty_texts(election):
+    """The API server refuses them (400): the leader could never renew again."""
+    lead(election)
+    assert election.answer(election.begin(102.0, LATER), Answer(), 102.0, LATER).verb is Verb.GET
+    found = lease(acquire="")
+    call = election.answer(Call(Verb.GET, 102.0), Answer(found), 102.0, LATER)
+    assert call.lease["spec"]["acquireTime"] is None
+    assert call.lease["spec"]["renewTime"] == LATER
