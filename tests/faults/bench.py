@@ -33,6 +33,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.testing.node_builder import NodeBuilder
 from tests.faults.failpoints.control import Failpoints
 from tests.faults.history import beliefs
 from tests.faults.history.audit import AuditReader
@@ -53,6 +54,8 @@ control plane of its own, with these flags of API server and etcd; ``fresh``: on
 
 SETTLE_S = 60.0
 BELIEF_S = 30.0
+OPENED = 20
+"""So many pods are bound when `open_nodes` returns; as many are under way."""
 _EXCEPTION = re.compile(r"Traceback \(most recent call last\)")
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -158,15 +161,32 @@ class FaultBench:
 
         return FaultProxy.start(self.plane, seed=self.seed, log_file=self.directory / f"proxy-{name}.jsonl")
 
-    def load_l1(self, pods: int = L1_PODS, rate: float = L1_RATE) -> Load:
-        """Create 50 nodes, wait until they are known, and begin to create 1,000 pods at 50 a second."""
-        self.cluster.create(*l1_nodes(self.cluster))
+    def load_l1(self, pods: int = L1_PODS, rate: float = L1_RATE, *, closed: bool = False) -> Load:
+        """Create 50 nodes (``closed``: until `open_nodes`), and begin to create 1,000 pods at 50 a second."""
+        self._create_nodes(l1_nodes(self.cluster), closed=closed)
         return self.load(pods, rate)
 
-    def load_l2(self, pods: int = L2_PODS, rate: float = L2_RATE) -> Load:
+    def load_l2(self, pods: int = L2_PODS, rate: float = L2_RATE, *, closed: bool = False) -> Load:
         """Create 20 nodes and begin to create 400 pods at 100 a second that fill them exactly."""
-        self.cluster.create(*l2_nodes(self.cluster))
+        self._create_nodes(l2_nodes(self.cluster), closed=closed)
         return self.load(pods, rate, cpu="1")
+
+    def _create_nodes(self, nodes: Iterable[NodeBuilder], *, closed: bool) -> None:
+        self.cluster.create(*(node.taint("closed") if closed else node for node in nodes))
+
+    def open_nodes(self, load: Load) -> None:
+        """Open the closed nodes for the pods that wait for them; returns while binds are under way."""
+        self.cluster.wait_unschedulable(load.created[-1])
+        for node in self.cluster.nodes():
+            self.cluster.patch(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}})
+        eventually(lambda: self.num_bound() > OPENED, "the first binds", poll_s=0.002)
+
+    def num_bound(self) -> int:
+        """Return how many pods of the test the observer knows to be bound."""
+        pods = self.observer.live("Pod").values()
+        return sum(
+            bool(p["spec"].get("nodeName")) for p in pods if p["metadata"]["namespace"] == self.cluster.namespace
+        )
 
     def load(self, pods: int, rate: float, *, cpu: str = "100m", prefix: str = "load") -> Load:
         """Begin to create pods at an even rate."""
@@ -412,16 +432,16 @@ class FaultBench:
         (directory / "seed.json").write_text(json.dumps({"seed": self.seed, "test": self.result.test}))
 
     def close(self) -> None:
-        """End everything that the test started; the control plane stays."""
-        self.failpoints.withdraw_all()  # who is paused cannot end
-        for load in self._loads:
-            load.stop()
-        for scheduler in self.schedulers.values():
-            scheduler.stop()
-            if scheduler.proxy is not None:
-                scheduler.proxy.stop()
-        self.observer.stop()
-        self.cluster.close()
+        """End everything that the test started; the cluster's objects and the control plane stay."""
+        with contextlib.ExitStack() as ending:
+            ending.callback(self.cluster.client.close)
+            ending.callback(self.observer.stop)
+            for scheduler in self.schedulers.values():
+                if scheduler.proxy is not None:
+                    ending.callback(scheduler.proxy.stop)
+                ending.callback(scheduler.stop)
+            for load in self._loads:
+                ending.callback(load.stop)
 
 
 def _versions(items: Iterable[Json]) -> dict[str, str]:

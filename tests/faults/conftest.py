@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import time
@@ -91,13 +92,11 @@ def bench(fault_planes: Planes, request: pytest.FixtureRequest, tmp_path: Path) 
         result.seconds = round(time.monotonic() - begun_s, 1)
         result.is_passed = result.is_passed and not has_failed
         result.append_to(RESULTS)
-        try:
+        with contextlib.ExitStack() as ending:
+            ending.callback(audited.stop if is_own else made.cluster.close)
+            ending.callback(made.close)
             if has_failed:
                 _keep(made, request.node.name)
-        finally:
-            made.close()
-            if is_own:
-                audited.stop()
 
 
 def _result(item: pytest.Item) -> tuple[Result, dict[str, Any]]:

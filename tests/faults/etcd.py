@@ -37,13 +37,17 @@ class Etcd:
         return int(self.call("maintenance/status")["header"]["revision"])
 
     def alarms(self) -> list[str]:
-        return [alarm["alarm"] for alarm in self.call("maintenance/alarm", action="GET").get("alarms", [])]
+        return [alarm["alarm"] for alarm in self._alarms()]
+
+    def _alarms(self) -> list[Any]:
+        return self.call("maintenance/alarm", action="GET").get("alarms", [])
 
     def free(self) -> None:
         """Forget the past, give the room back, and take writes again: what an operator does about a full etcd."""
         self.call("kv/compaction", revision=str(self.revision()), physical=True)
         self.call("maintenance/defragment")
-        self.call("maintenance/alarm", action="DEACTIVATE", alarm="NOSPACE")
+        for alarm in self._alarms():
+            self.call("maintenance/alarm", action="DEACTIVATE", **alarm)
 
     def freeze(self) -> None:
         self._plane.etcd.send_signal(signal.SIGSTOP)

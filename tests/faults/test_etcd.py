@@ -20,15 +20,18 @@ FILLER_BYTES = 900_000
 def test_etcd_hangs_for_8_seconds(bench: FaultBench) -> None:
     """Writes time out, some after they were done: each is read back, and the leader stays."""
     scheduler = bench.scheduler("a")
-    load = bench.load_l1()
-    load.wait_created(150)
+    load = bench.load_l1(closed=True)
+    load.wait_created(500)
+    bench.open_nodes(load)
     etcd = Etcd(bench.plane)
     etcd.freeze()
+    before = bench.num_bound()
     time.sleep(8.0)
     etcd.thaw()
     thawed_s = time.time()
     bench.plane.wait_ready()
     bench.settle()
+    bench.figure("bound before", at_most(499), before)
     bench.figure("N", at_most(3), bench.recovery_s(load, thawed_s), "s")
     bench.figure("binds still unknown", exactly(0), _assumed(scheduler))
     bench.figure("restarts", exactly(0), scheduler.restarts)
@@ -39,8 +42,8 @@ def test_etcd_hangs_for_8_seconds(bench: FaultBench) -> None:
 def test_etcd_hangs_for_30_seconds(bench: FaultBench) -> None:
     """Nobody knows what became of the binds under way; their places are not given to others until it is known."""
     scheduler = bench.scheduler("a", elect=False)
-    load = bench.load_l2()
-    load.wait_created(150)
+    load = bench.load_l2(closed=True).wait_created()
+    bench.open_nodes(load)
     etcd = Etcd(bench.plane)
     etcd.freeze()
     frozen_s = time.monotonic()
@@ -106,8 +109,8 @@ def _fill(bench: FaultBench, path: str) -> list[str]:
 @fault(7, "etcd restored from an older copy: versions go back, bound pods are unbound again", fresh=True)
 def test_etcd_goes_back_in_time(bench: FaultBench, tmp_path: Path) -> None:
     """300 pods have never been, 100 are pending again on nodes that are empty; the scheduler believes none of its past."""
-    load = bench.load_l2(pods=100)
-    load.wait_created()
+    load = bench.load_l2(pods=100).wait_created()
+    bench.audited.identity("podium-a")  # its rights were granted before the copy
     etcd = Etcd(bench.plane)
     etcd.copy(tmp_path / "copy")
     bench.scheduler("a")
