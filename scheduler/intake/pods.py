@@ -6,7 +6,8 @@ so a pod that ends arrives as removed. Rules: spec §1.2, upstream ``eventhandle
 
     add     assigned            -> cache.add_pod, AssignedPodAdd
             pending, ours       -> queue.add
-    change  was assigned        -> cache.update_pod, one AssignedPodUpdate… for each property that changed
+    change  left its node       -> as removed and added
+            was assigned        -> cache.update_pod, one AssignedPodUpdate… for each property that changed
             became assigned     -> cache.add_pod (confirms an assumed pod), queue.delete
             pending, ours       -> queue.update, unless the pod is assumed already
     remove  assigned            -> cache.remove_pod, AssignedPodDelete
@@ -88,6 +89,9 @@ class PodIntake:
 
     def changed(self, old: Pod, new: Pod) -> None:
         """Take in a new version of a known pod; both have the same UID."""
+        if old.node_name not in ("", new.node_name):
+            self._rebound(old, new)
+            return
         self._store.put(new)
         if old.node_name:
             self._update_assigned(old, new)
@@ -97,6 +101,15 @@ class PodIntake:
             self._update_pending(old, new)
         else:
             self._update_foreign(old, new)
+
+    def _rebound(self, old: Pod, new: Pod) -> None:
+        """Take in that a pod is not where it was: the API server's data have been replaced by older ones.
+
+        differs: kube-scheduler ends itself when a pod changes its node, and overlooks one that has none any more.
+        """
+        _log.warning("pod is not on its node any more", pod=new.pod_key, old_node=old.node_name, node=new.node_name)
+        self.removed(old, is_stale=False)
+        self.added(new)
 
     def removed(self, pod: Pod, *, is_stale: bool) -> None:
         """Take in that a pod is gone; with ``is_stale`` its last state may be unknown, so both sides are tidied."""

@@ -290,6 +290,41 @@ def test_pod_made_anew_under_its_name_is_another_pod(bench):
     assert bench.stores.of(Pod).get("default/p") is second
 
 
+# --- the API server's data are older ones than before ---
+
+
+def test_bound_pod_that_is_pending_again_is_scheduled_again(bench):
+    """A restored backup does not know of the binding: the room is free, and the pod is work."""
+    with_nodes(bench)
+    bound = PENDING.on("n1").resource_version("9").obj()
+    again = PENDING.resource_version("5").obj()
+    bench.apply(Added(bound))
+    parked = bench.park(pod("waits").obj())
+    bench.apply(Changed(bound, again))
+    assert bench.pods_on("n1") == []
+    assert bench.place(again) == "active"
+    assert bench.is_woken(parked)
+    assert bench.stores.of(Pod).get("default/p") is again
+
+
+def test_bound_pod_that_is_elsewhere_moves(bench):
+    """It had been bound differently when the backup was made, or another scheduler has bound it since."""
+    with_nodes(bench)
+    bound, elsewhere = PENDING.on("n1").obj(), PENDING.on("n2").resource_version(V2).obj()
+    bench.apply(Added(bound), Changed(bound, elsewhere))
+    assert (bench.pods_on("n1"), bench.pods_on("n2")) == ([], ["p"])
+    assert bench.place(elsewhere) is None
+    assert bench.stores.of(Pod).get("default/p") is elsewhere
+
+
+def test_bound_pod_of_another_scheduler_that_is_pending_again_takes_no_room(bench):
+    """It is not our work."""
+    with_nodes(bench)
+    bench.apply(Added(FOREIGN.on("n1").obj()), Changed(FOREIGN.on("n1").obj(), FOREIGN.resource_version(V2).obj()))
+    assert bench.pods_on("n1") == []
+    assert bench.place(FOREIGN.obj()) is None
+
+
 # --- other schedulers' nominations ---
 
 
