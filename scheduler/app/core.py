@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from scheduler.api import Clock, Lister, Pod, Random, Status
-from scheduler.app.kinds import REQUIRED, event_resource, kinds_of_events
+from scheduler.app.kinds import REQUIRED, event_resource, is_optional, kinds_of_events
 from scheduler.app.profiles import RunningProfiles
 from scheduler.config.gates import DEFAULT_GATES
 from scheduler.config.load import default_configuration
@@ -198,7 +198,8 @@ class Core:
             configuration,
         )
         """What changes the profiles while they run."""
-        self.barrier = Barrier(REQUIRED, self.kinds - set(REQUIRED))
+        optional = {kind for kind in self.kinds if is_optional(kind)}
+        self.barrier = Barrier(self.kinds - optional, optional)
         self._intake = self._make_intake(options)
 
     # --- driver ------------------------------------------------------------------------------------------------------

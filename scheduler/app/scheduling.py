@@ -29,7 +29,7 @@ from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
 from scheduler.app.dump import dump
 from scheduler.app.extenders import extender_call, originals_of, verbs_of
-from scheduler.app.kinds import REQUIRED
+from scheduler.app.kinds import REQUIRED, is_optional
 from scheduler.app.outside import Outside
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.binder import Binder
@@ -406,7 +406,7 @@ class SchedulingThread:
                 self._inbox.push,
                 clock=self._clock,
                 random=self._random,
-                settings=ReflectorSettings(optional=kind not in REQUIRED, idle_limit_s=idle_limit_s),
+                settings=ReflectorSettings(optional=is_optional(kind), idle_limit_s=idle_limit_s),
                 metrics=self._metrics.watches,
                 originals=originals_of(kind, self._completed.configuration, profiles),
             )

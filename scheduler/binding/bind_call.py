@@ -130,6 +130,8 @@ class BindCall:
             reading = await read_assignment(self._transport, pod.namespace, pod.name)
         except KubeError as failure:
             reading = failure
+            # Until it can be read, its place stays taken: whoever looks for the place must find out why.
+            _log.warning("a pod with an unknown bind outcome was not read", pod=pod.pod_key, err=str(failure))
         return attempt.read_back(reading, now_s=self._clock.now())
 
     def _seen_by_watch(self, attempt: BindAttempt, pod: Pod) -> Settled | None:

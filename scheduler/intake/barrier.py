@@ -35,6 +35,10 @@ class Barrier:
         """Return the names of the kinds still awaited, for health checks and logs."""
         return sorted(kind.__name__ for kind in self._missing)
 
+    def needs(self, kind: type[KubeObject]) -> bool:
+        """Say whether there is no deciding without ``kind``."""
+        return kind not in self._optional
+
     def synced(self, kind: type[KubeObject]) -> None:
         """Note that all objects of ``kind`` have been delivered."""
         self._missing.discard(kind)

@@ -93,7 +93,8 @@ class Intake:
 
     def _note_unavailable(self, kind: type[KubeObject], reason: str) -> None:
         if self._barrier.unavailable.get(kind) != reason:
-            _log.warning("kind cannot be read; plugins that need it work without", kind=kind.__name__, err=reason)
+            what = "nothing is decided without it" if self._barrier.needs(kind) else "plugins that need it work without"
+            _log.warning(f"kind cannot be read; {what}", kind=kind.__name__, err=reason)
         self._barrier.unreadable(kind, reason)
 
     def _note_rejected(self, rejected: Rejected) -> None:

@@ -49,6 +49,7 @@ class HealthChecks:
         self.kind = kind
         self._observe = observe
         self._checks: dict[str, Check] = {}
+        self._failing: set[str] = set()
         self._notes: list[Callable[[], Sequence[str]]] = []
 
     def add(self, name: str, check: Check) -> None:
@@ -74,7 +75,7 @@ class HealthChecks:
     def answer(self, *, is_verbose: bool = False, excluded: Collection[str] = ()) -> HealthAnswer:
         """Run all checks but the excluded ones."""
         lines: list[str] = []
-        failures: dict[str, str] = {}
+        failures = False
         for name in self.names:
             if name in excluded:
                 lines.append(f"[+]{name} excluded: ok")
@@ -83,11 +84,10 @@ class HealthChecks:
             if reason is None:
                 lines.append(f"[+]{name} ok")
             else:
-                failures[name] = reason
+                failures = True
                 lines.append(f"[-]{name} failed: reason withheld")
         lines += self._complaints(excluded)
         if failures:
-            _log.warning("health check failed", check=self.kind, failures=failures)
             lines += self._noted() if is_verbose else []
             return HealthAnswer(500, "\n".join([*lines, f"{self.kind} check failed", ""]))
         if not is_verbose:
@@ -103,7 +103,18 @@ class HealthChecks:
         check = self._checks.get(name)
         reason = check() if check is not None else None
         self._observe(name, self.kind, reason is None)
+        if (reason is None) == (name in self._failing):
+            self._note_change(name, reason)
         return reason
+
+    def _note_change(self, name: str, reason: str | None) -> None:
+        """Log a check that fails or no longer does: once, however often and by whomever it is asked."""
+        if reason is None:
+            self._failing.discard(name)
+            _log.info("health check passed", path=self.kind, check=name)
+        else:
+            self._failing.add(name)
+            _log.info("health check failed", path=self.kind, check=name, reason=reason)
 
     def _complaints(self, excluded: Collection[str]) -> list[str]:
         unknown = sorted(set(excluded) - set(self.names))

@@ -57,6 +57,7 @@ class ControlPlane:
         self._etcd_port, self._peer_port, self.port = free_ports(3)
         self._etcd: ChildProcess | None = None
         self._apiserver: ChildProcess | None = None
+        self._identities: dict[str, KeyPair] = {}
         self._schedulers: list[ChildProcess] = []
         self._controller_managers: list[ChildProcess] = []
 
@@ -335,6 +336,9 @@ class ControlPlane:
 
     def _kubeconfig(self, user: str, pair: KeyPair) -> Path:
         stem = user.replace(":", "-").replace("/", "-")
+        path = self.directory / f"{stem}.kubeconfig"
+        if self._identities.get(stem) == pair:  # other threads may be reading it
+            return path
         certificate, key = write_pair(pair, self.directory, stem)
         document = {
             "apiVersion": "v1",
@@ -346,8 +350,8 @@ class ControlPlane:
             "users": [{"name": user, "user": {"client-certificate": str(certificate), "client-key": str(key)}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
         }
-        path = self.directory / f"{stem}.kubeconfig"
         path.write_text(yaml.safe_dump(document))
+        self._identities[stem] = pair
         return path
 
     def _write_server_keys(self) -> None:

@@ -109,6 +109,9 @@ class FaultBench:
         flags: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         failpoints: bool = False,
+        identity: tuple[str, Path] | None = None,
+        verbosity: int = 2,
+        wrapper: Sequence[str] = (),
     ) -> SupervisedScheduler:
         """Start a scheduler that is started again when it ends.
 
@@ -124,9 +127,12 @@ class FaultBench:
             flags: more flags.
             environment: more variables.
             failpoints: let it obey `FaultBench.failpoints`.
+            identity: user and kubeconfig instead of ``podium-NAME`` with its client certificate.
+            verbosity: `-v`.
+            wrapper: see `Daemon`.
         """
         user = f"podium-{name}"
-        kubeconfig = self.audited.identity(user)
+        user, kubeconfig = identity or (user, self.audited.identity(user))
         proxy = self._proxy(name) if proxied else None
         if proxy is not None:
             kubeconfig = proxy.kubeconfig(kubeconfig)
@@ -146,6 +152,8 @@ class FaultBench:
                     **(points.environment(environment or {}) if points else {}),
                 },
                 program=points.program if points else ("-m", "scheduler"),
+                verbosity=verbosity,
+                wrapper=wrapper,
             )
 
         made = SupervisedScheduler(name, user, start, supervise=supervise, proxy=proxy)

@@ -53,6 +53,7 @@ class Daemon:
         environment: Mapping[str, str] | None = None,
         program: Sequence[str] = ("-m", "scheduler"),
         verbosity: int = 2,
+        wrapper: Sequence[str] = (),
     ) -> None:
         """Start it; returns at once.
 
@@ -66,6 +67,7 @@ class Daemon:
             environment: more variables.
             program: what Python starts as `podium`.
             verbosity: `-v`.
+            wrapper: a command that ends in ``exec "$@"``: it prepares the process and becomes the daemon.
         """
         self._plane = plane
         (self.port,) = free_ports(1)
@@ -80,7 +82,7 @@ class Daemon:
         }
         file = plane.directory / f"{self.name}.yaml"
         file.write_text(yaml.safe_dump(complete))
-        arguments = [sys.executable, *program, "run", "--config", str(file), "--kubeconfig", str(kubeconfig)]
+        arguments = [*wrapper, sys.executable, *program, "run", "--config", str(file), "--kubeconfig", str(kubeconfig)]
         arguments += ["--bind-address", HOST, "--secure-port", str(self.port), f"-v={verbosity}", *flags]
         self.started_s = time.monotonic()
         self.process = ChildProcess(self.name, arguments, plane.directory / f"{self.name}.log", environment)

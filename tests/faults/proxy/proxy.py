@@ -172,6 +172,10 @@ class FaultProxy(Proxy):
         proxy._begin()
         return proxy
 
+    def present(self, certificate: Path, key: Path) -> None:
+        """Show clients another certificate, from the next handshake on."""
+        self._tls.load_cert_chain(certificate, key)
+
     def kubeconfig(self, identity: Path) -> Path:
         """Return a kubeconfig that differs from ``identity`` in the server only; the API server sees the same user."""
         document = yaml.safe_load(identity.read_text())

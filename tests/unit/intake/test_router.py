@@ -1,6 +1,7 @@
 """Router: every delta to its family, and what becomes of objects that cannot be understood."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from scheduler.model.delta import Added, Rejected, Synced, Unavailable
 from scheduler.model.node import Node
@@ -35,6 +36,16 @@ def test_barrier_follows(bench):
     bench.apply(Unavailable(CSINode, "404"))
     assert bench.intake.is_synced
     assert bench.barrier.unavailable == {CSINode: "404"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "consequence"), [(Node, "nothing is decided without it"), (CSINode, "plugins that need it work without")]
+)
+def test_the_log_says_what_a_kind_that_cannot_be_read_costs(bench, kind, consequence):
+    """Once for each reason."""
+    with capture_logs() as logged:
+        bench.apply(Unavailable(kind, "403"), Unavailable(kind, "403"))
+    assert [entry["event"] for entry in logged] == [f"kind cannot be read; {consequence}"]
 
 
 def test_rejected_pod_is_told_once_a_version(bench):

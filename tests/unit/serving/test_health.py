@@ -1,6 +1,7 @@
 """Health texts, byte for byte as apiserver/pkg/server/healthz writes them."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from scheduler.serving.health import HealthAnswer, HealthChecks
 
@@ -81,3 +82,22 @@ def test_names_are_unique():
     registry = checks(a=None)
     with pytest.raises(ValueError, match="readyz has a check a already"):
         registry.add("a", lambda: None)
+
+
+def test_a_change_is_logged_once_however_often_anybody_asks():
+    """Nor can whoever asks make it many by excluding the check in between."""
+    reason = ["slow"]
+    registry = HealthChecks("readyz")
+    registry.add("a", lambda: reason[0])
+    with capture_logs() as logged:
+        for _ in range(3):
+            registry.answer()
+            registry.answer(excluded=["a"])
+            registry.answer_one("a")
+        reason[0] = None
+        registry.answer()
+        registry.answer()
+    assert [(entry["event"], entry.get("reason")) for entry in logged] == [
+        ("health check failed", "slow"),
+        ("health check passed", None),
+    ]
