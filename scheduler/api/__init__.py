@@ -49,6 +49,7 @@ from scheduler.api.views import (
     NodeFacts,
     NodesView,
     NodeView,
+    ScoreColumn,
     TermCounts,
     Verdicts,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "Random",
     "ReservePlugin",
     "Resources",
+    "ScoreColumn",
     "ScorePlugin",
     "Spare",
     "StateKey",

@@ -29,7 +29,7 @@ from scheduler.api.events import EventRegistration
 from scheduler.api.handle import Handle
 from scheduler.api.queued import QueuedPodInfo
 from scheduler.api.status import Code, Status
-from scheduler.api.views import IntColumn, NodesView, NodeView, Verdicts
+from scheduler.api.views import IntColumn, NodesView, NodeView, ScoreColumn, Verdicts
 from scheduler.model.pod import Pod
 
 __all__ = [
@@ -236,8 +236,8 @@ class ScorePlugin(Plugin):
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         """Return how good the node is; any int if ``normalize`` brings it to 0..100, else 0..100."""
 
-    def score_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> IntColumn:
-        """Return the score of every row; must agree with ``score``."""
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> ScoreColumn:
+        """Return the score of every row; must agree with ``score``. ``normalize`` gets it as int64."""
         return np.fromiter((self.score(state, pod, node) for node in nodes.infos), np.int64, len(nodes))
 
     def normalize(self, state: CycleState, pod: Pod, nodes: NodesView, scores: IntColumn) -> IntColumn:

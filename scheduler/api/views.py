@@ -7,7 +7,7 @@ pods are not. Rows of all columns of one view belong together: row ``i`` is ``no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = [
     "NodeFacts",
     "NodeView",
     "NodesView",
+    "ScoreColumn",
     "TermCounts",
     "Verdicts",
 ]
@@ -39,6 +40,8 @@ IntColumn = NDArray[np.int64]
 Int32Column = NDArray[np.int32]
 FloatColumns = NDArray[np.float64]
 """Several columns of floats: two dimensions, one row a column."""
+ScoreColumn = NDArray[np.signedinteger[Any]]
+"""Scores: int64, or a narrower type, which is added up several times faster; int16 holds 0..100 with room to spare."""
 
 V = TypeVar("V", bound=Hashable)
 

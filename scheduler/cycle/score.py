@@ -62,4 +62,4 @@ def _add_extender(attempt: Attempt, scores: Scores, extender: Extender, view: No
     # parity: absurd scores and weights wrap round, as int64 does in Go; columns do so by themselves.
     factor = (weight * _SCALE + 2**63) % 2**64 - 2**63
     scores.by_plugin.append((extender.name, factor, column))
-    scores.totals += column * factor
+    scores.totals = scores.totals + column * factor  # as int64

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from collections.abc import Iterable
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn, Verdicts
+from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn, ScoreColumn, Verdicts
 
-__all__ = ["are_in_range", "are_verdicts", "as_bool_column", "as_int_column"]
+__all__ = ["are_in_range", "are_verdicts", "as_bool_column", "as_int_column", "as_score_column", "totals_type"]
 
 _BOOL = np.dtype(np.bool_)  # there is one object of each plain dtype
+_INT16 = np.dtype(np.int16)
 _INT64 = np.dtype(np.int64)
-_UINT64 = np.dtype(np.uint64)
+_UNSIGNED: dict[np.dtype[Any], np.dtype[np.unsignedinteger[Any]]] = {
+    _INT16: np.dtype(np.uint16),
+    _INT64: np.dtype(np.uint64),
+}
+_MAX_INT16 = (1 << 15) - 1
 
 
 def as_bool_column(answer: object, size: int) -> BoolColumn | None:
@@ -39,9 +45,21 @@ def as_int_column(answer: object, size: int) -> IntColumn | None:
     return answer.astype(np.int64) if answer.dtype.kind in "iu" and np.can_cast(answer.dtype, np.int64) else None
 
 
-def are_in_range(scores: IntColumn) -> bool:
-    """Say whether all scores lie in 0..100."""
-    # A negative int64 read as uint64 is huge, so one pass checks both ends.
+def as_score_column(answer: object, size: int) -> ScoreColumn | None:
+    """Return what ``as_int_column`` returns, but an int16 column as it is: it costs a fraction to add up."""
+    if isinstance(answer, np.ndarray) and answer.dtype is _INT16 and answer.shape == (size,):
+        return answer
+    return as_int_column(answer, size)
+
+
+def are_in_range(scores: ScoreColumn) -> bool:
+    """Say whether all scores, int16 or int64, lie in 0..100."""
+    # A negative number read as unsigned is huge, so one pass checks both ends.
     # (argmax and a look-up take half the time of max.)
-    unsigned = scores.view(_UINT64)
+    unsigned = scores.view(_UNSIGNED[scores.dtype])
     return not len(unsigned) or unsigned.item(unsigned.argmax()) <= MAX_NODE_SCORE
+
+
+def totals_type(weights: Iterable[int]) -> np.dtype[np.signedinteger[Any]]:
+    """Return the type of the sums of scores with these weights: the narrowest of int16 and int64 that holds them."""
+    return _INT16 if sum(weights) * MAX_NODE_SCORE <= _MAX_INT16 else _INT64

@@ -1,7 +1,8 @@
 """PreScore, Score, NormalizeScore: how good the feasible nodes are.
 
 ``total = Σ weight · normalized score``; normalized scores lie in 0..100, anything else fails the attempt. Columns hold
-one int64 a feasible node. Weighted scores by plugin are made on request only (explain, simulate).
+one number a feasible node, int16 where that is wide enough: at 65,000 nodes the bytes are what costs. Weighted scores by
+plugin are made on request only (explain, simulate).
 Source: ``RunPreScorePlugins``, ``RunScorePlugins`` in ``framework/runtime/framework.go``.
 """
 
@@ -20,11 +21,12 @@ from scheduler.api import (
     NodesView,
     Pod,
     PreScorePlugin,
+    ScoreColumn,
     ScorePlugin,
     Status,
 )
 from scheduler.framework.calls import Calls, failed
-from scheduler.framework.columns import are_in_range, as_int_column
+from scheduler.framework.columns import are_in_range, as_int_column, as_score_column, totals_type
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.points import NORMALIZE, PRE_SCORE, SCORE
 from scheduler.framework.standing import Answers, KeptScores
@@ -38,7 +40,7 @@ _NORMALIZE_WORDING = 'running Normalize on Score plugins: plugin "%s" failed wit
 _NOTHING: Mapping[str, KeptScores] = {}
 _NOBODY: frozenset[str] = frozenset()
 
-PluginScores = tuple[str, int, IntColumn]
+PluginScores = tuple[str, int, ScoreColumn]
 """Plugin, weight, and its normalized scores of all feasible nodes before weighting."""
 
 
@@ -53,7 +55,7 @@ class Scores:
 
     __slots__ = ("by_plugin", "nodes", "totals")
 
-    def __init__(self, nodes: NodesView, by_plugin: list[PluginScores], totals: IntColumn) -> None:
+    def __init__(self, nodes: NodesView, by_plugin: list[PluginScores], totals: ScoreColumn) -> None:
         self.nodes = nodes
         self.by_plugin = by_plugin
         self.totals = totals
@@ -62,14 +64,14 @@ class Scores:
         """Yield each plugin with its weighted score by node name."""
         names = self.nodes.names
         for plugin, weight, scores in self.by_plugin:
-            yield plugin, dict(zip(names, (scores * weight).tolist(), strict=True))
+            yield plugin, dict(zip(names, (scores.astype(np.int64) * weight).tolist(), strict=True))
 
 
 class _Entry(NamedTuple):
     plugin: ScorePlugin
     name: str
     weight: int
-    factor: IntColumn  # the weight once more, in the form that numpy multiplies with fastest
+    factor: ScoreColumn  # the weight once more, in the form that numpy multiplies with fastest
     is_whole_cluster: bool
     normalizes: bool
     evaluated: Callable[[int], None]
@@ -83,7 +85,7 @@ class ScorePoint:
         is_whole_cluster: whether every Score plugin has a whole-cluster form of its own.
     """
 
-    __slots__ = ("_calls", "_entries", "_pre_entries", "is_whole_cluster", "plugins")
+    __slots__ = ("_calls", "_entries", "_pre_entries", "_totals_type", "is_whole_cluster", "plugins")
 
     def __init__(
         self,
@@ -96,12 +98,13 @@ class ScorePoint:
         self._calls = calls
         counter, profile = calls.metrics.evaluation_counter, calls.profile
         self._pre_entries = [(p, p.name, counter(p.name, PRE_SCORE, profile)) for p in pre_score]
+        self._totals_type = kind = totals_type(weights.get(p.name) or 1 for p in score)
         self._entries = [
             _Entry(
                 plugin=p,
                 name=p.name,
                 weight=weights.get(p.name) or 1,
-                factor=np.array(weights.get(p.name) or 1, np.int64),
+                factor=np.array(weights.get(p.name) or 1, kind),
                 is_whole_cluster=type(p).score_all is not ScorePlugin.score_all,
                 normalizes=type(p).normalize is not ScorePlugin.normalize,
                 evaluated=counter(p.name, SCORE, profile),
@@ -162,7 +165,8 @@ class ScorePoint:
 
     def _run_score(self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None) -> Scores | Status:
         size = len(nodes)
-        totals: IntColumn | None = None
+        totals: ScoreColumn | None = None
+        kind = self._totals_type
         by_plugin: list[PluginScores] = []
         skipped = state.skip_score_plugins
         known = _NOTHING
@@ -181,17 +185,21 @@ class ScorePoint:
                 continue
             if isinstance(scores, Status):
                 return scores
+            by_plugin.append((entry.name, entry.weight, scores))
+            if scores.dtype is not kind:
+                scores = scores.astype(kind)
             if totals is None:
                 totals = scores * entry.factor
             else:
                 totals += scores if entry.weight == 1 else scores * entry.factor
-            by_plugin.append((entry.name, entry.weight, scores))
-        return Scores(nodes, by_plugin, np.zeros(size, np.int64) if totals is None else totals)
+        return Scores(nodes, by_plugin, np.zeros(size, kind) if totals is None else totals)
 
-    def _final_scores(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView) -> IntColumn | Status | None:
+    def _final_scores(
+        self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView
+    ) -> ScoreColumn | Status | None:
         """Return one plugin's scores, normalized and checked; an Error if it fails; None if its shield gave it up."""
         try:
-            scores = self._ask(entry, state, pod, nodes)
+            scores: ScoreColumn = self._ask(entry, state, pod, nodes)
         except PluginFault as fault:
             return fault.status(_SCORE_WORDING)
         if not entry.is_whole_cluster and entry.name in state.skip_score_plugins:  # given up half-way by its shield
@@ -203,11 +211,11 @@ class ScorePoint:
                 return fault.status(_NORMALIZE_WORDING)
         return scores if are_in_range(scores) else _out_of_range(entry.name, scores)
 
-    def _ask(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView) -> IntColumn:
+    def _ask(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView) -> ScoreColumn:
         guard, name = self._calls.guard, entry.name
         if entry.is_whole_cluster:
             answer: object = guard.call(name, SCORE, entry.plugin.score_all, state, pod, nodes)
-            scores = as_int_column(answer, len(nodes))
+            scores = as_score_column(answer, len(nodes))
             if scores is None:
                 raise guard.bad_answer(name, SCORE, answer, f"one int64 for each of {len(nodes)} nodes")
         else:
@@ -228,8 +236,9 @@ class ScorePoint:
                 raise guard.bad_answer(entry.name, SCORE, answer, "an int that fits int64")
         return np.array(answers, np.int64)
 
-    def _normalize(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, scores: IntColumn) -> IntColumn:
+    def _normalize(self, entry: _Entry, state: CycleState, pod: Pod, nodes: NodesView, raw: ScoreColumn) -> IntColumn:
         guard, name = self._calls.guard, entry.name
+        scores: IntColumn = raw.astype(np.int64, copy=False)
         answer: object = guard.call(name, NORMALIZE, entry.plugin.normalize, state, pod, nodes, scores)
         normalized = as_int_column(answer, len(nodes))
         if normalized is None:
@@ -239,7 +248,7 @@ class ScorePoint:
         return normalized
 
 
-def _out_of_range(plugin: str, scores: IntColumn) -> Status:
+def _out_of_range(plugin: str, scores: ScoreColumn) -> Status:
     value = int(next(score for score in scores.tolist() if not 0 <= score <= MAX_NODE_SCORE))
     text = (
         f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid score {value}, '

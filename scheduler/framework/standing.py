@@ -28,12 +28,13 @@ from scheduler.api import (
     Pod,
     PreFilterPlugin,
     PreScorePlugin,
+    ScoreColumn,
     ScorePlugin,
     Status,
     Verdicts,
 )
 from scheduler.framework.calls import Calls
-from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column
+from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column, totals_type
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER
 
@@ -117,7 +118,7 @@ class Answers:
         prepared: _Prepared,
         verdicts: Mapping[FilterPlugin, Verdicts],
         scores: Mapping[ScorePlugin, KeptScores],
-        weights: Mapping[str, int],
+        weighted: ScoreColumn,
     ) -> None:
         self.nodes = nodes
         self.covered = covered
@@ -128,9 +129,7 @@ class Answers:
         self._scorers = [(plugin, kept.raw) for plugin, kept in scores.items()]
         self.verdicts = {plugin.name: KeptVerdicts(kept) for plugin, kept in verdicts.items()}
         self.scores = {plugin.name: kept for plugin, kept in scores.items()}
-        self.weighted: IntColumn = np.zeros(len(nodes), np.int64)
-        for name, kept in self.scores.items():
-            self.weighted += kept.normalized * (weights.get(name) or 1)
+        self.weighted = weighted
 
     def stand_in(self, name: str, state: CycleState) -> bool:
         """Do what the PreFilter of a covered plugin would do to ``state``; returns whether it goes on."""
@@ -157,7 +156,7 @@ class Answers:
 class StandingPoint:
     """The plugins of one profile that can give standing answers."""
 
-    __slots__ = ("_calls", "_filters", "_plugins", "_pre_filter", "_pre_score", "_scorers", "_weights")
+    __slots__ = ("_calls", "_filters", "_plugins", "_pre_filter", "_pre_score", "_scorers", "_totals_type", "_weights")
 
     def __init__(  # noqa: PLR0917  the points in their order
         self,
@@ -172,7 +171,8 @@ class StandingPoint:
         self._plugins = [p for p in dict.fromkeys(everybody) if is_standing(p)]
         self._pre_filter, self._filters = tuple(pre_filter), tuple(filter_)
         self._pre_score, self._scorers = tuple(pre_score), tuple(score)
-        self._weights = weights or {}
+        self._weights = {p: (weights or {}).get(p.name) or 1 for p in score}
+        self._totals_type = totals_type(self._weights.values())
         self._calls = calls
 
     def key(self, pod: Pod) -> tuple[Hashable | None, ...] | None:
@@ -221,7 +221,10 @@ class StandingPoint:
             if kept is None:
                 return None
             scores[scorer] = kept
-        return Answers(nodes, frozenset(p.name for p in covered), prepared, verdicts, scores, self._weights)
+        weighted = np.zeros(len(nodes), self._totals_type)
+        for scorer, kept in scores.items():
+            weighted += kept.normalized.astype(self._totals_type) * self._totals_type.type(self._weights[scorer])
+        return Answers(nodes, frozenset(p.name for p in covered), prepared, verdicts, scores, weighted)
 
     def _prepare(self, covered: set[Plugin], pod: Pod, nodes: NodesView) -> _Prepared | None:
         """Run PreFilter and PreScore; None unless every plugin goes on or Skips."""

@@ -7,13 +7,42 @@ take less than half the time.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-__all__ = ["blocks"]
+import numpy as np
+from numpy.typing import NDArray
 
-_BLOCK = 8192
+__all__ = ["Block", "blocks"]
+
+_BLOCK = 16_384
 
 
-def blocks(size: int) -> Iterator[slice]:
-    """Yield slices that cover 0..size-1."""
+def _constant(value: float) -> NDArray[np.float64]:
+    column = np.full(_BLOCK, value)
+    column.flags.writeable = False
+    return column
+
+
+_ZEROS, _ONES = _constant(0.0), _constant(1.0)
+
+
+class Block(NamedTuple):
+    """A piece of a column.
+
+    Attributes:
+        rows: where it is.
+        zeros: as many zeros; ``maximum`` and ``minimum`` take two columns in a third of the time that a column and a
+            number take.
+        ones: as many ones.
+    """
+
+    rows: slice
+    zeros: NDArray[np.float64]
+    ones: NDArray[np.float64]
+
+
+def blocks(size: int) -> Iterator[Block]:
+    """Yield blocks that cover 0..size-1."""
     for begin in range(0, size, _BLOCK):
-        yield slice(begin, min(begin + _BLOCK, size))
+        length = min(_BLOCK, size - begin)
+        yield Block(slice(begin, begin + length), _ZEROS[:length], _ONES[:length])

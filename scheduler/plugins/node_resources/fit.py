@@ -21,7 +21,6 @@ from scheduler.api import (
     EventResource,
     FilterPlugin,
     Handle,
-    IntColumn,
     Node,
     NodeFacts,
     NodesView,
@@ -32,6 +31,7 @@ from scheduler.api import (
     PreScorePlugin,
     QueueingHint,
     Resources,
+    ScoreColumn,
     ScorePlugin,
     StateKey,
     Status,
@@ -40,7 +40,14 @@ from scheduler.api import (
 from scheduler.config.args import NodeResourcesFitArgs
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from scheduler.plugins.node_resources.bounded import MAX_EXACT_CAPACITY, bounded, bounded_columns
-from scheduler.plugins.node_resources.scoring import ColumnFree, ColumnUsage, LeastAllocated, Usage, strategy_for
+from scheduler.plugins.node_resources.scoring import (
+    MAX_WEIGHTS,
+    ColumnFree,
+    ColumnUsage,
+    LeastAllocated,
+    Usage,
+    strategy_for,
+)
 from scheduler.plugins.shared.resource_names import is_extended_resource
 
 __all__ = ["NAME", "REASON_TOO_MANY_PODS", "NodeResourcesFit", "insufficient", "new"]
@@ -73,7 +80,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._resources = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
         names = tuple(name for name, _ in self._resources)
         # Scalar resources take part only if the pod requests them, and are rarely on all nodes.
-        is_usual = isinstance(self._strategy, LeastAllocated) and names and all(name in _NATIVE for name in names)
+        is_usual = isinstance(self._strategy, LeastAllocated) and all(name in _NATIVE for name in names)
+        is_usual = is_usual and 0 < sum(weight for _, weight in self._resources) <= MAX_WEIGHTS
         self._free = NodeFacts(2 * len(names), lambda node: _free(node, names)) if is_usual else None
 
     # --- filter ------------------------------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 usages.append(Usage(weight, capacity, requested))
         return self._strategy.score(usages)
 
-    def score_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> IntColumn:
+    def score_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> ScoreColumn:
         if self._free is not None:
             facts = nodes.facts(self._free)
             scored = self._scored_in(state, pod)

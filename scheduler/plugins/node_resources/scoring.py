@@ -22,6 +22,7 @@ from scheduler.plugins.node_resources.blocks import blocks
 from scheduler.plugins.shared.broken_line import line_value
 
 __all__ = [
+    "MAX_WEIGHTS",
     "ColumnFree",
     "ColumnUsage",
     "LeastAllocated",
@@ -31,6 +32,9 @@ __all__ = [
     "Usage",
     "strategy_for",
 ]
+
+MAX_WEIGHTS = 320
+"""Up to this sum of the resources' weights a weighted sum of scores fits int16; validation lets each have 100."""
 
 _CONFIG_MAX_SCORE = 10  # shape points score 0..10
 
@@ -76,23 +80,27 @@ class LeastAllocated:
     On the usual nodes, which offer all of the usual resources, ``score_free`` says it from kept columns.
     """
 
-    def score_free(self, free: Sequence[ColumnFree], num_nodes: int) -> IntColumn:
-        """Return ``score_all`` for nodes that offer at least 1 and at most ``MAX_EXACT_CAPACITY`` of each resource."""
-        scores = np.empty(num_nodes, np.int64)
+    def score_free(self, free: Sequence[ColumnFree], num_nodes: int) -> NDArray[np.int16]:
+        """Return ``score_all`` for nodes that offer at least 1 and at most ``MAX_EXACT_CAPACITY`` of each resource.
+
+        The weights must not add up to more than ``MAX_WEIGHTS``.
+        """
+        scores = np.empty(num_nodes, np.int16)
         weights = sum(column.weight for column in free)
-        for block in blocks(num_nodes):
-            total: NDArray[np.float64] | None = None
-            for weight, capacity, hundredfold, amount in free:
-                score = hundredfold[block] - MAX_NODE_SCORE * float(amount)
-                np.maximum(score, 0.0, out=score)
-                score /= capacity[block]
-                np.floor(score, out=score)
+        for rows, zeros, _ in blocks(num_nodes):
+            total = scores[rows]
+            for i, (weight, capacity, hundredfold, amount) in enumerate(free):
+                share = hundredfold[rows] - MAX_NODE_SCORE * float(amount)
+                np.maximum(share, zeros, out=share)
+                share /= capacity[rows]
+                score = share.astype(np.int16)  # rounds down, as the integer division does
                 if weight != 1:
                     score *= weight
-                total = score if total is None else np.add(total, score, out=total)
-            assert total is not None, "there is a resource"
-            total /= weights
-            scores[block] = total  # rounds down, as the integer division does
+                if i:
+                    total += score
+                else:
+                    total[:] = score
+            total //= weights
         return scores
 
     def score(self, usages: Sequence[Usage]) -> int:
