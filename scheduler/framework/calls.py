@@ -30,7 +30,8 @@ class Calls:
 
     def observe(self, point: str, status: Status | None, started_s: float) -> None:
         """Observe the duration of an extension point that began at ``started_s``."""
-        self.metrics.extension_point(point, code_name(status), self.profile, self.perf_counter() - started_s)
+        label = "Success" if status is None else code_name(status)
+        self.metrics.extension_point(point, label, self.profile, self.perf_counter() - started_s)
 
 
 def failed(wording: str, plugin: str, status: Status) -> Status:

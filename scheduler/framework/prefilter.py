@@ -6,14 +6,14 @@ Source: ``RunPreFilterPlugins``, ``RunPreFilterExtensionAddPod`` in ``framework/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scheduler.api import Code, CycleState, NodesView, NodeView, Pod, PreFilterPlugin, PreFilterResult, Status
 from scheduler.framework.calls import Calls, failed
 from scheduler.framework.guard import PluginFault, code_name
 from scheduler.framework.points import ADD_POD, PRE_FILTER, REMOVE_POD
-from scheduler.framework.standing import Answers
+from scheduler.framework.standing import Answers, StandIn
 
 __all__ = ["PreFilterOutcome", "PreFilterPoint", "is_narrowing"]
 
@@ -40,6 +40,7 @@ class PreFilterOutcome:
 
 
 _GO_ON = PreFilterOutcome()
+_NOBODY: Mapping[str, StandIn] = {}
 
 
 class PreFilterPoint:
@@ -70,10 +71,15 @@ class PreFilterPoint:
         skipped: set[str] = answers.state.skip_filter_plugins.copy() if answers is not None else set()
         state.skip_filter_plugins = skipped
         outcome, rejection = _GO_ON, None
+        covered = answers.covered if answers is not None else _NOBODY
         for plugin, name, evaluated in self._plugins:
-            if answers is not None and name in answers.covered:
+            stand_in = covered.get(name)
+            if stand_in is not None:
                 # Only when its turn comes: if a plugin before ends the point, this one would not be asked.
-                evaluated(answers.stand_in(name, state))
+                if stand_in.written is not None:
+                    state.take(stand_in.written)
+                if stand_in.goes_on:
+                    evaluated(1)
                 continue
             result, status = self._ask(plugin, name, state, pod, nodes)
             if status is not None and status.code is Code.SKIP:
@@ -81,12 +87,10 @@ class PreFilterPoint:
                 continue
             evaluated(1)
             if status is not None:
-                if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    return PreFilterOutcome(status.by(name))
-                if status.code is not Code.UNSCHEDULABLE:
-                    return PreFilterOutcome(failed(_WORDING % name, name, status))
                 # parity: the others still run, because preemption may follow and needs their state (k/k#119770).
                 rejection = status.by(name)
+                if status.code is not Code.UNSCHEDULABLE:
+                    return PreFilterOutcome(_last_word(name, rejection))
                 continue
             if result is not None and result.node_names is not None:
                 outcome = _narrow(outcome, name, result.node_names)
@@ -102,7 +106,7 @@ class PreFilterPoint:
         if not isinstance(answer, tuple) or len(answer) != 2:
             raise guard.bad_answer(name, PRE_FILTER, answer, "a pair (PreFilterResult or None, Status or None)")
         result, status = answer
-        if not is_narrowing(result):
+        if result is not None and not is_narrowing(result):
             raise guard.bad_answer(name, PRE_FILTER, result, "a PreFilterResult with a set of names, or None")
         if status is not None:
             status = guard.status(name, PRE_FILTER, status)
@@ -146,6 +150,11 @@ class PreFilterPoint:
         if state.record_plugin_metrics:
             self._calls.metrics.plugin_duration(point, name, code_name(status), guard.last_s)
         return None if status is None else failed(_EXTENSION_WORDINGS[point] % name, name, status)
+
+
+def _last_word(name: str, status: Status) -> Status:
+    """Return what ends the attempt: that no eviction would help, or an Error."""
+    return status if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else failed(_WORDING % name, name, status)
 
 
 def is_narrowing(result: object) -> bool:

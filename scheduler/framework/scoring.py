@@ -1,8 +1,8 @@
 """PreScore, Score, NormalizeScore: how good the feasible nodes are.
 
 ``total = Σ weight · normalized score``; normalized scores lie in 0..100, anything else fails the attempt. Columns hold
-one number a feasible node, int16 where that is wide enough: at 65,000 nodes the bytes are what costs. Weighted scores by
-plugin are made on request only (explain, simulate).
+one number a feasible node, int16 where that is wide enough: at 65,000 nodes the bytes are what costs. Weighted scores
+by plugin are made on request only (explain, simulate).
 Source: ``RunPreScorePlugins``, ``RunScorePlugins`` in ``framework/runtime/framework.go``.
 """
 
@@ -38,7 +38,7 @@ _SCORE_WORDING = 'running Score plugins: plugin "%s" failed with'
 _NORMALIZE_WORDING = 'running Normalize on Score plugins: plugin "%s" failed with'
 
 _NOTHING: Mapping[str, KeptScores] = {}
-_NOBODY: frozenset[str] = frozenset()
+_NOBODY: Mapping[str, object] = {}
 
 PluginScores = tuple[str, int, ScoreColumn]
 """Plugin, weight, and its normalized scores of all feasible nodes before weighting."""
@@ -129,7 +129,7 @@ class ScorePoint:
 
     def _run_pre_score(self, state: CycleState, pod: Pod, nodes: NodesView, answers: Answers | None) -> Status | None:
         guard = self._calls.guard
-        covered = answers.covered if answers is not None else _NOBODY
+        covered: Mapping[str, object] = answers.covered if answers is not None else _NOBODY
         skipped = answers.state.skip_score_plugins.copy() if answers is not None else set()
         state.skip_score_plugins = skipped
         if answers is not None:

@@ -14,6 +14,7 @@ Design: docs/design/0012-kept-between-decisions.md.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +39,7 @@ from scheduler.framework.columns import are_in_range, are_verdicts, as_int_colum
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER
 
-__all__ = ["Answers", "KeptScores", "KeptVerdicts", "StandingPoint", "is_standing"]
+__all__ = ["Answers", "KeptScores", "KeptVerdicts", "StandIn", "StandingPoint", "is_standing"]
 
 _POINT = "NodeSignature"
 
@@ -73,6 +74,18 @@ class KeptScores:
         self.normalized = normalized
 
 
+class StandIn(NamedTuple):
+    """What the PreFilter of a covered plugin would do.
+
+    Attributes:
+        goes_on: it does not Skip.
+        written: what it wrote, if anything.
+    """
+
+    goes_on: bool
+    written: CycleState | None
+
+
 class _Prepared:
     """What PreFilter and PreScore left behind; see ``Answers``."""
 
@@ -89,9 +102,8 @@ class Answers:
 
     Attributes:
         nodes: the snapshot that the rows are of.
-        covered: names of the plugins that need not be asked.
+        covered: the plugins that need not be asked, by name.
         state: all that their PreFilter and PreScore wrote, and whether they Skip.
-        written: what the PreFilter of single ones wrote, if anything.
         prepared_scores: what their PreScore wrote.
         verdicts: of the covered Filter plugins that do not Skip.
         scores: of the covered Score plugins that do not Skip.
@@ -108,7 +120,6 @@ class Answers:
         "state",
         "verdicts",
         "weighted",
-        "written",
     )
 
     def __init__(  # noqa: PLR0917  what one asking brought
@@ -121,21 +132,15 @@ class Answers:
         weighted: ScoreColumn,
     ) -> None:
         self.nodes = nodes
-        self.covered = covered
         self.state = prepared.state
-        self.written = prepared.written
+        skipped = prepared.state.skip_filter_plugins
+        self.covered = {name: StandIn(name not in skipped, prepared.written.get(name)) for name in covered}
         self.prepared_scores = prepared.scores
         self._filters = [(plugin, kept.ok) for plugin, kept in verdicts.items()]
         self._scorers = [(plugin, kept.raw) for plugin, kept in scores.items()]
         self.verdicts = {plugin.name: KeptVerdicts(kept) for plugin, kept in verdicts.items()}
         self.scores = {plugin.name: kept for plugin, kept in scores.items()}
         self.weighted = weighted
-
-    def stand_in(self, name: str, state: CycleState) -> bool:
-        """Do what the PreFilter of a covered plugin would do to ``state``; returns whether it goes on."""
-        if name in self.written:
-            state.take(self.written[name])
-        return name not in self.state.skip_filter_plugins
 
     def hold_for(self, pod: Pod, rows: Sequence[int], infos: Sequence[NodeView]) -> bool:
         """Say whether nothing has to be asked anew after the node objects of these rows were replaced.

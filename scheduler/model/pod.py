@@ -370,7 +370,7 @@ class Pod(KubeObject, frozen=True):
     @derived
     def attachable_volumes(self) -> tuple[Volume, ...]:
         """Return the volumes that may take a node's places for volumes: claims, ephemeral ones and in-tree disks."""
-        return tuple(volume for volume in self.spec.volumes if volume.is_attachable)
+        return tuple([volume for volume in self.spec.volumes if volume.is_attachable])
 
     @derived
     def claim_names(self) -> frozenset[str]:

@@ -57,6 +57,7 @@ _DEFAULTS: Amounts = {CPU: DEFAULT_CPU_MILLI * (NANO // 1000), MEMORY: DEFAULT_M
 _NO_DEFAULTS: Amounts = {}
 _HUGE_PAGES = "hugepages-"
 _ALWAYS = "Always"
+_PLAIN_DIGITS = 18  # as many fit int64
 
 
 def pod_requests(pod: Pod, *, use_status: bool) -> Resources:
@@ -133,6 +134,9 @@ def is_scalar_resource(name: str) -> bool:
 
 def _amount(name: str, text: QuantityText) -> int | None:
     """Return one quantity in the scheduler's unit; None if the scheduler does not count the resource."""
+    # Bytes come in so many values that keeping them is in vain; such a number is what it says.
+    if name == MEMORY and isinstance(text, str) and len(text) <= _PLAIN_DIGITS and text.isdecimal() and text.isascii():
+        return int(text)
     if len(name) > MAX_KEPT_CHARS or (isinstance(text, str) and len(text) > MAX_KEPT_CHARS):
         return _convert(name, parse_quantity_nano(text))
     return _kept_amount(name, text)

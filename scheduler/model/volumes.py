@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
 from scheduler.model.meta import Int32, Value
@@ -117,15 +119,18 @@ class Volume(Value, frozen=True):
     @property
     def is_attachable(self) -> bool:
         """Say whether the volume may take one of the node's places for volumes: by a claim, or as an in-tree disk."""
-        sources = (
-            self.persistent_volume_claim,
-            self.ephemeral,
-            self.aws_elastic_block_store,
-            self.gce_persistent_disk,
-            self.azure_disk,
-            self.azure_file,
-            self.cinder,
-            self.portworx_volume,
-            self.vsphere_volume,
-        )
-        return any(source is not None for source in sources)
+        return _attachable(self) != _NO_SOURCE
+
+
+_attachable = attrgetter(
+    "persistent_volume_claim",
+    "ephemeral",
+    "aws_elastic_block_store",
+    "gce_persistent_disk",
+    "azure_disk",
+    "azure_file",
+    "cinder",
+    "portworx_volume",
+    "vsphere_volume",
+)
+_NO_SOURCE = _attachable(Volume())  # compared as a whole: nearly every pod has a volume, and few have one of these

@@ -116,9 +116,8 @@ class BalancedAllocation(PreScorePlugin, ScorePlugin):
         """
         requests = pod.accounted_requests
         wanted = [(name, requests.get(name, 0)) for name in self._resources]
-        if not any(amount for _, amount in wanted):
-            return ()
-        return tuple(w for w in wanted if w[1] or w[0] in _NATIVE)
+        taking_part = [w for w in wanted if w[1] or w[0] in _NATIVE]
+        return tuple(taking_part) if sum([amount for _, amount in wanted]) else ()
 
 
 def _usage(node: NodeView, names: Sequence[str]) -> list[float] | None:

@@ -6,7 +6,7 @@ containers that request nothing, so that a node full of modest pods does not loo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -88,7 +88,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodesView) -> tuple[PreFilterResult | None, Status | None]:
         del nodes
-        state.write(_WANTED, tuple(self._wanted(pod.requests)))
+        state.write(_WANTED, self._wanted(pod.requests))
         return None, None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
@@ -98,10 +98,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> Verdicts:
         wanted = self._wanted_in(state, pod)
         facts = nodes.facts(_ROOM)
-        if facts is not None and all(resource in _NATIVE[:2] and amount < _MAX_EXACT for resource, amount in wanted):
-            ok = facts[0] > 0
+        if facts is not None and _are_floats(wanted):
+            places, cpu, memory = facts
+            ok = places > 0
             for resource, amount in wanted:
-                ok &= facts[1 if resource == CPU else 2] >= amount
+                ok &= (cpu if resource == CPU else memory) >= float(amount)
             return Verdicts(ok, lambda rows: _explain(wanted, nodes.take(rows), rows))
         ok = nodes.num_pods < nodes.allocatable(PODS)
         for resource, amount in wanted:
@@ -133,17 +134,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _wanted_in(self, state: CycleState, pod: Pod) -> tuple[tuple[str, int], ...]:
         wanted = state.get(_WANTED)
         # differs: upstream answers Error if the profile has Filter without PreFilter
-        return tuple(self._wanted(pod.requests)) if wanted is None else wanted
+        return self._wanted(pod.requests) if wanted is None else wanted
 
-    def _wanted(self, requests: Resources) -> Iterator[tuple[str, int]]:
-        """Yield what must be left, native resources first, in the order in which reasons are given."""
-        for resource in _NATIVE:
-            amount = requests.get(resource, 0)
-            if amount > 0:
-                yield resource, amount
-        for resource in sorted(requests.keys() - _NATIVE):
-            if requests[resource] > 0 and not self._is_ignored(resource):
-                yield resource, requests[resource]
+    def _wanted(self, requests: Resources) -> tuple[tuple[str, int], ...]:
+        """Return what must be left, native resources first, in the order in which reasons are given."""
+        wanted = [(resource, amount) for resource in _NATIVE if (amount := requests.get(resource, 0)) > 0]
+        if len(wanted) < len(requests):
+            others = sorted(requests.keys() - _NATIVE)
+            wanted += [(name, requests[name]) for name in others if requests[name] > 0 and not self._is_ignored(name)]
+        return tuple(wanted)
 
     def _is_ignored(self, resource: str) -> bool:
         if not (self._ignored or self._ignored_groups) or not is_extended_resource(resource):
@@ -170,8 +169,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             facts = nodes.facts(self._free)
             scored = self._scored_in(state, pod)
             if facts is not None and len(scored) == len(self._resources):
-                pairs = zip(scored, facts[0::2], facts[1::2], strict=True)
-                free = [ColumnFree(weight, capacity, left, amount) for (_, weight, amount), capacity, left in pairs]
+                columns = list(facts)
+                free = [
+                    ColumnFree(weight, columns[2 * i], columns[2 * i + 1], amount)
+                    for i, (_, weight, amount) in enumerate(scored)
+                ]
                 return LeastAllocated().score_free(free, len(nodes))
         usages: list[ColumnUsage] = []
         for name, weight, amount in self._scored_in(state, pod):
@@ -187,8 +189,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _scored(self, pod: Pod) -> tuple[tuple[str, int, int], ...]:
         """Return (resource, weight, amount); a scalar resource that the pod does not request takes no part."""
         requests = _score_requests(pod)
-        scored = ((name, weight, requests.get(name, 0)) for name, weight in self._resources)
-        return tuple(s for s in scored if s[2] or s[0] in _NATIVE)
+        scored = [(name, weight, requests.get(name, 0)) for name, weight in self._resources]
+        return tuple([s for s in scored if s[2] or s[0] in _NATIVE])
 
     def node_signature(self, pod: Pod) -> Hashable:
         requests = tuple(pod.requests.items())
@@ -260,6 +262,11 @@ def _room(node: NodeView) -> tuple[float, float, float] | None:
 
 
 _ROOM = NodeFacts(3, _room)
+
+
+def _are_floats(wanted: Sequence[tuple[str, int]]) -> bool:
+    """Say whether ``_ROOM`` has all that is wanted, and floats are exact for it."""
+    return not [resource for resource, amount in wanted if resource not in (CPU, MEMORY) or amount >= _MAX_EXACT]
 
 
 def _free(node: NodeView, names: Sequence[str]) -> list[float] | None:

@@ -22,6 +22,7 @@ __all__ = ["DefaultSelector"]
 _MAX_KNOWN = 4096
 _MAX_WEIGHT = 16 * _MAX_KNOWN
 
+_EMPTY = LabelSelector()
 _KnownKey = tuple[str, tuple[tuple[str, str], ...]]
 
 
@@ -43,9 +44,13 @@ class DefaultSelector:
     def of(self, pod: Pod) -> LabelSelector:
         """Return the selector; empty if nothing selects or owns the pod."""
         wanted = self._of_services(pod)
-        owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+        owner = None
+        for reference in pod.metadata.owner_references:
+            if reference.controller:
+                owner = reference
+                break
         if owner is None:
-            return LabelSelector({**wanted})
+            return LabelSelector({**wanted}) if wanted else _EMPTY
         key = f"{pod.metadata.namespace}/{owner.name}"
         if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
             controller = self._controllers.get(key)

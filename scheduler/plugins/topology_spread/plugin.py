@@ -63,7 +63,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             handle: the engine.
             is_system_defaulted: whether ``defaults`` are the built-in ones, which do not ask for all labels.
         """
-        self._defaults = defaults
+        self._defaults = {
+            action: tuple(default for default in defaults if default.when_unsatisfiable == action)
+            for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+        }
         self._default_selector = DefaultSelector(handle) if defaults else None
         self._handle = handle
         self._is_system_defaulted = is_system_defaulted
@@ -137,7 +140,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             raise ConstraintError(f"{source} {_KINDS[action]} topology spread constraints: {error}") from error
 
     def _default_constraints(self, pod: Pod, action: str) -> Constraints:
-        defaults = tuple(default for default in self._defaults if default.when_unsatisfiable == action)
+        defaults = self._defaults[action]
         if not defaults or self._default_selector is None:
             return _NONE
         selector = self._default_selector.of(pod)
