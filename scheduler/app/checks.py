@@ -14,11 +14,14 @@ from scheduler.serving.endpoints import Endpoints
 from scheduler.serving.health import HealthChecks
 from scheduler.serving.zpages import Component
 from scheduler.telemetry.exposition import Rows
+from scheduler.telemetry.logging import get_logger
 from scheduler.telemetry.metrics import EMULATED_VERSION, Metrics
 
 __all__ = ["endpoints_of"]
 
 _STUCK_S = 30.0
+
+_log = get_logger(__name__)
 
 
 def endpoints_of(
@@ -43,7 +46,7 @@ def endpoints_of(
     else:
         healthz.add("ping", lambda: None)
     livez.add("ping", lambda: None)
-    livez.add("watchdog", lambda: _watchdog(scheduling))
+    livez.add("watchdog", _Watchdog(scheduling))
     readyz.add("shutdown", lambda: "process is shutting down" if is_stopping() else None)
     readyz.add("sched-handler-sync", lambda: _handler_sync(scheduling))
     readyz.note(scheduling.watch_lines)
@@ -69,9 +72,22 @@ def endpoints_of(
     )
 
 
-def _watchdog(scheduling: SchedulingThread) -> str | None:
-    stuck_s = scheduling.stuck_s
-    return f"a decision has been running for {stuck_s:.0f}s" if stuck_s > _STUCK_S else None
+class _Watchdog:
+    """Fails while a decision hangs, and says in the log where, once: whoever restarts the process takes that away."""
+
+    def __init__(self, scheduling: SchedulingThread) -> None:
+        self._scheduling = scheduling
+        self._is_told = False
+
+    def __call__(self) -> str | None:
+        stuck_s = self._scheduling.stuck_s
+        if stuck_s <= _STUCK_S:
+            self._is_told = False
+            return None
+        if not self._is_told:
+            self._is_told = True
+            _log.error("a decision hangs", stuck_s=round(stuck_s, 1), stack=self._scheduling.stack())
+        return f"a decision has been running for {stuck_s:.0f}s"
 
 
 def _handler_sync(scheduling: SchedulingThread) -> str | None:

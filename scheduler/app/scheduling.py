@@ -13,8 +13,10 @@ import contextlib
 import functools
 import gc
 import socket
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -228,6 +230,12 @@ class SchedulingThread:
         """Return for how long the present turn has been going on; 0 between turns."""
         driver = self._driver
         return self._outside.perf_counter() - driver.last_turn_s if driver is not None and driver.is_in_turn else 0.0
+
+    def stack(self) -> str:
+        """Return where the thread is at this moment, innermost call first, a line each; "" if it does not run."""
+        frame = sys._current_frames().get(self._thread.ident or 0)  # noqa: SLF001  documented, for just this
+        calls = traceback.extract_stack(frame) if frame is not None else []
+        return "\n".join(f"{call.name} ({call.filename}:{call.lineno})" for call in reversed(calls))
 
     def watch_lines(self) -> list[str]:
         """Return one line a watch about its state, for ``/readyz?verbose``."""

@@ -1,23 +1,24 @@
-"""Make a directory that, on PYTHONPATH, is an installed distribution with the plugins of `gatekeepers.py`."""
+"""Make a directory that, on PYTHONPATH, is an installed distribution with plugins: those of `gatekeepers.py`, or others."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "gatekeepers.py"
-MODULE = "podium_test_gatekeepers"
 PLUGINS = ("HoldPreBind", "GangPermit", "WantsVolumes", "Faulty", "HangingFilter")
 
 
-def install(directory: Path) -> dict[str, str]:
+def install(directory: Path, source: Path = SOURCE, plugins: Sequence[str] = PLUGINS) -> dict[str, str]:
     """Install into `directory`; returns the environment under which a daemon finds the plugins."""
     directory.mkdir(parents=True, exist_ok=True)
-    shutil.copy(SOURCE, directory / f"{MODULE}.py")
-    info = directory / f"{MODULE}-1.0.dist-info"
+    module = f"podium_test_{source.stem}"
+    shutil.copy(source, directory / f"{module}.py")
+    info = directory / f"{module}-1.0.dist-info"
     info.mkdir(exist_ok=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {MODULE.replace('_', '-')}\nVersion: 1.0\n")
-    lines = [f"{name} = {MODULE}:{name}" for name in PLUGINS]
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module.replace('_', '-')}\nVersion: 1.0\n")
+    lines = [f"{name} = {module}:{name}" for name in plugins]
     (info / "entry_points.txt").write_text("\n".join(["[podium.plugins]", *lines, ""]))
     return {"PYTHONPATH": str(directory)}
 

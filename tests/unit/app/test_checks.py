@@ -3,13 +3,20 @@
 from types import SimpleNamespace
 
 import pytest
+import structlog.testing
 
 from scheduler.app.checks import endpoints_of
 from scheduler.telemetry.metrics import Metrics
 
 
 def scheduling(**facts):
-    known = {"stuck_s": 0.0, "is_synced": True, "missing": [], "watch_lines": lambda: ["watch Pod: synced"]}
+    known = {
+        "stack": str,
+        "stuck_s": 0.0,
+        "is_synced": True,
+        "missing": [],
+        "watch_lines": lambda: ["watch Pod: synced"],
+    }
     return SimpleNamespace(**{**known, **facts})
 
 
@@ -39,6 +46,24 @@ def test_alive_and_ready(thread, is_stopping, live, ready):
     """Alive until a decision hangs; ready once synced and until the end."""
     shown = endpoints(thread, is_stopping=is_stopping)
     assert (shown.livez.answer().status, shown.readyz.answer().status) == (live, ready)
+
+
+def test_a_hanging_decision_is_shown_once_while_it_hangs():
+    """The log has the stack, since whoever restarts the process takes the thread away; probes come every few seconds."""
+    thread = scheduling(stuck_s=31.0, stack=lambda: "in filter")
+    shown = endpoints(thread)
+
+    def told():
+        with structlog.testing.capture_logs() as log:
+            shown.livez.answer()
+        return [entry["stack"] for entry in log if entry["event"] == "a decision hangs"]
+
+    assert told() == ["in filter"]
+    assert told() == []
+    thread.stuck_s = 0.0
+    assert told() == []
+    thread.stuck_s = 31.0
+    assert told() == ["in filter"]
 
 
 def test_names_are_kube_schedulers():
