@@ -27,6 +27,7 @@ from scheduler.api import Eviction, Pod, Status
 from scheduler.app.background import in_thread
 from scheduler.app.blocking import BlockingCalls
 from scheduler.app.comparing import Comparing, compare_cache
+from scheduler.app.confirming import Confirming
 from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
 from scheduler.app.dump import dump
@@ -122,11 +123,10 @@ class SchedulingThread:
         self._clock = self._outside.clock
         self._random = self._outside.random
         self._bind_limit = _bind_limit(completed)
-        self._is_leading = False
+        self._is_leading = self._is_watch_allowed = False
         self._leading: asyncio.Task[None] | None = None
         self._is_stopping = self._is_ending = False
         self.started = threading.Event()
-        self._is_watch_allowed = False
         self._may_watch: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -138,6 +138,7 @@ class SchedulingThread:
         self._status: StatusWriter | None = None
         self._recorder: EventRecorder | None = None
         self._driver: Driver | None = None
+        self._confirming: Confirming | None = None
         self._reflectors: dict[type[KubeObject], Reflector] = {}
         self._ended: Future[None] = Future()
         self._oldest_pending_since_s: float | None = None
@@ -245,6 +246,8 @@ class SchedulingThread:
         ]
         unavailable = list(self.core.barrier.unavailable.items())
         lines += [f"watch {kind.__name__}: {reason}" for kind, reason in unavailable]
+        if self._confirming is not None and self._confirming.is_behind:
+            lines.append("deciding nothing: the watch Pod does not show our binds")
         return lines
 
     def on_core(self, command: Callable[[], T]) -> Awaitable[T]:
@@ -312,8 +315,10 @@ class SchedulingThread:
         assert self._status is not None
         assert self._recorder is not None
         assert self._driver is not None
+        assert self._confirming is not None
         helpers = [self._supervise("events", self._recorder.run), self._supervise("pod status", self._status.run)]
         helpers.append(self._supervise("comparer", self._comparing(transport).run))
+        helpers.append(self._supervise("confirming", self._confirming.run))
         helpers.append(self._supervise("oldest pending", self._note_oldest_pending))
         helpers.append(asyncio.create_task(self._watch_all(transport)))
         if self._is_ending:
@@ -364,6 +369,8 @@ class SchedulingThread:
             metrics.expect_extender_calls(extender.url_prefix, verbs_of(extender))
         metrics.expect_bind_outcomes(outcome.value for outcome in BindOutcome)
         metrics.in_flight("binding", lambda: binder.in_flight)
+        bind_call = self._bind_call
+        metrics.binds_unknown(lambda: bind_call.unknown)
         self._evictor = Evictor(
             self.core,
             remove=EvictCall(transport, clock=self._clock, may_write=self._may_write),
@@ -380,6 +387,7 @@ class SchedulingThread:
             is_busy=self._is_busy,
             may_write=self._may_write,
         )
+        self._confirming = Confirming(self.core.cache, self._reflectors, clock=self._clock, caught_up=self._caught_up)
         assert self._wake is not None
         self._driver = Driver(
             self.core,
@@ -489,10 +497,13 @@ class SchedulingThread:
     # --- the driver's questions --------------------------------------------------------------------------------------
 
     def _may_decide(self) -> bool:
-        if not self._is_leading or self._is_stopping or not self.core.is_synced or self._binder is None:
+        if not self._is_leading or self._is_stopping or not self.core.is_synced:
+            return False
+        if self._binder is None or self._bind_call is None or self._confirming is None or self._confirming.is_behind:
             return False
         busy = self._binder.in_flight - self._binder.on_hold - self._unknown
-        return busy < self._bind_limit and self._may_write(WRITE_TIMEOUT_S)
+        limit = self._bind_call.throttle.limit(self._bind_limit, self._clock.now())
+        return busy < limit and self._may_write(WRITE_TIMEOUT_S)
 
     @property
     def _unknown(self) -> int:

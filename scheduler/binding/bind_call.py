@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 
 from scheduler.api import Clock, Lister, Pod, Random, Status
 from scheduler.binding.outcome import BindAttempt, Read, Send, Settled, Step
+from scheduler.binding.throttle import Throttle
 from scheduler.failpoints import async_failpoint
-from scheduler.kube.errors import KubeError
+from scheduler.kube.errors import ApiError, KubeError
 from scheduler.kube.transport import Transport
 from scheduler.kube.writes import WRITE_TIMEOUT_S, Assignment, bind, read_assignment
 from scheduler.state.outcome import BindFailure, BindOutcome
@@ -70,6 +71,8 @@ class BindCall:
         self._sleep = sleep
         self.unknown = 0
         """Binds whose outcome is open at the moment."""
+        self.throttle = Throttle()
+        """Whether the server has asked for patience."""
 
     async def __call__(self, pod: Pod, node_name: str) -> Status | None:
         """Bind ``pod``; returns None once it is bound, else an Error whose cause is a ``BindFailure``."""
@@ -118,7 +121,15 @@ class BindCall:
         except KubeError as failure:
             error = failure
         await async_failpoint("bind.answered", pod)
-        return attempt.answered(error, now_s=self._clock.now())
+        now_s = self._clock.now()
+        self._note_load(error, now_s)
+        return attempt.answered(error, now_s=now_s)
+
+    def _note_load(self, error: KubeError | None, now_s: float) -> None:
+        if isinstance(error, ApiError) and error.is_overload:
+            self.throttle.refused(error.retry_after_s or 0.0, now_s)
+        elif error is None or isinstance(error, ApiError):
+            self.throttle.answered()
 
     async def _read(self, attempt: BindAttempt, pod: Pod) -> Step:
         await async_failpoint("bind.before_read", pod)

@@ -188,7 +188,7 @@ class BindAttempt:
             return Read(0.0)
         if status == 404:
             return self._settle(BindOutcome.GONE, self._why)
-        if status in {401, 429} or (status == 503 and error.retry_after_s is not None):
+        if status == 401 or error.is_overload:
             return self._send_again(error.retry_after_s or 0.0, now_s)
         if status >= 500 or status == 408:
             return self._become_unknown(now_s)

@@ -63,7 +63,7 @@ class StatusWriter:
         self._capacity = capacity
         self._sleep = sleep
         self._waiting: OrderedDict[str, PatchPodStatus] = OrderedDict()
-        self._writing: set[str] = set()
+        self._writing: dict[str, bool] = {}  # by UID: whether the word is still wanted, should it fail
         self._nominated: OrderedDict[str, str] = OrderedDict()  # by UID: written, and perhaps not seen by the watch yet
         self._news = asyncio.Event()
 
@@ -83,6 +83,8 @@ class StatusWriter:
     def withdraw(self, uid: str) -> None:
         """Forget what waits to be told about a pod: it is on its way to a node, so the reasons against it are stale."""
         self._waiting.pop(uid, None)
+        if uid in self._writing:
+            self._writing[uid] = False
 
     async def fall_silent(self, uid: str) -> None:
         """Come back when nothing waits to be told or is being told about a pod: the bind has the last word."""
@@ -129,7 +131,7 @@ class StatusWriter:
         if not self._may_write(WRITE_TIMEOUT_S):
             return False
         uid, nominated = patch.pod.uid, patch.nominated_node_name
-        self._writing.add(uid)
+        self._writing[uid] = True
         try:
             await async_failpoint("status.before_patch", patch.pod)
             await patch_pod_status(
@@ -139,10 +141,10 @@ class StatusWriter:
         except KubeError as error:
             if _is_passing(error):
                 _log.debug("pod status not written yet", pod=patch.pod.pod_key, err=str(error))
-                return False
+                return not self._writing[uid]
             _log.warning("pod status not written", pod=patch.pod.pod_key, err=str(error))
         finally:
-            self._writing.discard(uid)
+            del self._writing[uid]
             self._wake()
         return True
 

@@ -91,6 +91,11 @@ class ApiError(KubeError):
         return _TOO_LARGE in self.message.lower()
 
     @property
+    def is_overload(self) -> bool:
+        """Tell whether the server refused because it has too much to do, without looking at the request."""
+        return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
+
+    @property
     def is_retriable(self) -> bool:
         """Tell whether upstream's ``Retriable`` says so: internal error, service unavailable, conflict."""
         return self.status in {500, 503, 409}

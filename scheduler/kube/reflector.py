@@ -59,6 +59,9 @@ _HEALTHY_S = 1.0
 _SILENCE_TOLERANCE = 0.01
 """By what part a stream may be found silent too early: by less than a second of 90."""
 
+_OPEN_S = 30.0
+"""A server that accepts a watch says so at once, events or not; it may be busy for a while before."""
+
 _SLOW_RETRY_S = 60.0
 
 _log = get_logger(__name__)
@@ -133,13 +136,18 @@ class Reflector:
         self._relist_ticket = 0
         self._listing_ticket = 0
         self._silence: asyncio.Timeout | None = None
-        self._heard_s = clock.now()
+        self._heard_s = self._opened_s = clock.now()
         self._down_since_s: float | None = None
 
     @property
     def staleness_s(self) -> float:
         """Return the seconds since the server last told us something, be it only a bookmark."""
         return max(0.0, self._clock.now() - self._heard_s)
+
+    @property
+    def stream_age_s(self) -> float:
+        """Return the seconds for which the present stream has been open; 0 if there is none."""
+        return self._clock.now() - self._opened_s if self._silence is not None else 0.0
 
     @property
     def is_synced(self) -> bool:
@@ -247,8 +255,9 @@ class Reflector:
 
     async def _stream(self, path: str) -> None:
         opened_s, events = self._clock.now(), self.stats.events
-        async with self._transport.stream(path, connect_timeout_s=self._settings.idle_limit_s) as chunks:
+        async with self._transport.stream(path, connect_timeout_s=min(_OPEN_S, self._settings.idle_limit_s)) as chunks:
             self._heard()
+            self._opened_s = self._clock.now()
             self.stats.watches_opened += 1
             self._metrics.watch_opened(self._info.kind)
             cause = "error"

@@ -308,6 +308,10 @@ class Families:
         self.bind_outcomes: CounterFamily = self._counter(
             "podium_bind_outcomes_total", "How the binds ended that were sent to the API server.", "outcome"
         )
+        self.binds_unknown: GaugeFamily = self._gauge(
+            "podium_binds_unknown",
+            "Binds of which nobody knows yet whether they were carried out; they keep their places.",
+        )
         self.bindings_dropped: CounterFamily = self._counter(
             "podium_bindings_dropped_total", "Bindings whose pod turned out to be someone else's or gone.", "outcome"
         )

@@ -426,6 +426,10 @@ class Metrics:
         """
         self.gauge_callback(self.families.goroutines.labels(operation).set, read)
 
+    def binds_unknown(self, read: Callable[[], int]) -> None:
+        """Show at each scrape how many binds have an unknown outcome."""
+        self.gauge_callback(self.families.binds_unknown.labels().set, read)
+
     def certificate_expiry(self, certificate: str, read: Callable[[], float | None]) -> None:
         """Show at each scrape when a certificate in use (``serving``, ``client``) expires; None: there is none."""
         self._optional_callback(lambda: self.families.certificate_expiry.labels(certificate), read)

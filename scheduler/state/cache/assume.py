@@ -18,7 +18,7 @@ _NEVER = float("inf")
 class AssumedPods:
     """UIDs of assumed pods with the second after which each may be dropped."""
 
-    __slots__ = ("_deadlines", "_ttl_s")
+    __slots__ = ("_deadlines", "_finished", "_ttl_s")
 
     def __init__(self, ttl_s: float | None) -> None:
         """Make an empty set.
@@ -29,6 +29,7 @@ class AssumedPods:
         # parity: kube-scheduler 1.36 has no expiry; a pod of unknown fate must go on holding its capacity.
         self._ttl_s = ttl_s
         self._deadlines: dict[str, float] = {}
+        self._finished: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -43,11 +44,23 @@ class AssumedPods:
     def discard(self, uid: str) -> None:
         """Note the pod as no longer assumed; unknown pods are fine."""
         self._deadlines.pop(uid, None)
+        self._finished.pop(uid, None)
 
     def finish(self, uid: str, now_s: float) -> None:
-        """Start the time-to-live of the pod, if there is one and the pod is still assumed."""
-        if self._ttl_s is not None and uid in self._deadlines:
-            self._deadlines[uid] = now_s + self._ttl_s
+        """Note that the pod is bound, if it is still assumed; starts its time-to-live, if there is one."""
+        if uid in self._deadlines:
+            self._finished[uid] = now_s
+            if self._ttl_s is not None:
+                self._deadlines[uid] = now_s + self._ttl_s
+
+    @property
+    def unconfirmed_since_s(self) -> float | None:
+        """Return when the first pod was bound that the watch has not shown on its node yet; None if there is none."""
+        return next(iter(self._finished.values()), None)
+
+    def excuse(self, until_s: float) -> None:
+        """Wait no longer for the watch to show pods that were bound until then; they stay assumed."""
+        self._finished = {uid: at_s for uid, at_s in self._finished.items() if at_s > until_s}
 
     def expired(self, now_s: float) -> list[str]:
         """Return the UIDs whose deadline has passed."""

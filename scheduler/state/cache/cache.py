@@ -96,6 +96,15 @@ class Cache:
         """Return the number of assumed pods."""
         return len(self._assumed)
 
+    @property
+    def unconfirmed_since_s(self) -> float | None:
+        """Return when the first pod was bound that the watch has not shown on its node yet; None if there is none."""
+        return self._assumed.unconfirmed_since_s
+
+    def excuse_unconfirmed(self, until_s: float) -> None:
+        """Wait no longer for the watch to show pods that were bound until then; they keep their places."""
+        self._assumed.excuse(until_s)
+
     # --- nodes ---
 
     def add_node(self, node: Node) -> NodeInfo:
@@ -158,7 +167,7 @@ class Cache:
         self._assumed.add(uid)
 
     def finish_binding(self, pod: Pod, now_s: float = 0.0) -> None:
-        """Note that the pod's binding is done; starts its time-to-live, if the cache has one.
+        """Note that the pod is bound; starts its time-to-live, if the cache has one.
 
         Pods that are no longer assumed are fine: the watch is often faster than the answer.
         """

@@ -216,3 +216,36 @@ def test_binds_run_beside_one_another(bench_of, say):
     assert asyncio.run(play()) == [None] * 10
     assert bench.transport.most_under_way == 10
     assert isinstance(bench.store.get("shop/web"), Pod)
+
+
+def test_overload_throttles_the_binds_until_one_is_answered(bench_of, say):
+    """429, or 503 with Retry-After: others wait too. A lost connection says nothing about the load."""
+    bench = bench_of(say(429, headers={"retry-after": "2"}), say(201))
+    moments = []
+    sleep = bench.call._sleep
+
+    async def look_and_sleep(seconds):
+        now_s = bench.clock.now()
+        moments.append((bench.call.throttle.limit(100, now_s), bench.call.throttle.limit(100, now_s + 2.0)))
+        await sleep(seconds)
+
+    bench.call._sleep = look_and_sleep
+    assert bench.run() is None
+    assert moments == [(0, 1)]
+    assert bench.call.throttle.is_open
+
+
+def test_lost_connection_does_not_open_the_throttle(bench_of, say):
+    """Only an answer shows that the server is there again for binds."""
+    bench = bench_of(say(429, headers={"retry-after": "1"}), REFUSED_CONNECTION, say(404))
+    open_then = []
+    sleep = bench.call._sleep
+
+    async def look_and_sleep(seconds):
+        open_then.append(bench.call.throttle.is_open)
+        await sleep(seconds)
+
+    bench.call._sleep = look_and_sleep
+    bench.run()
+    assert open_then == [False, False]
+    assert bench.call.throttle.is_open

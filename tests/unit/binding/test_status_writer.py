@@ -328,3 +328,23 @@ def test_withdrawn_word_is_not_written(bench_of):
 
     bench.play(script)
     assert bench.told == []
+
+
+@pytest.mark.parametrize("later", [[], [("a", "new", "-")]], ids=["nothing since", "a newer word since"])
+def test_word_that_fails_after_it_was_withdrawn_is_not_said_again(bench_of, say, sleep, later):
+    """It was being refused just as the pod's bind began; a retry would call a bound pod unschedulable."""
+    bench = bench_of(say(429, "try again later"), workers=1, sleep=sleep)
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(word("a", "old"))
+        await asyncio.sleep(0)
+        silent = asyncio.create_task(bench.writer.fall_silent("uid-a"))
+        await asyncio.sleep(0)
+        bench.transport.gate.set()
+        await silent
+        for name, message, _ in later:
+            bench.writer.put(word(name, message))
+
+    bench.play(script)
+    assert bench.told == [("a", "old", "-"), *later]

@@ -35,3 +35,20 @@ def test_confirmed_pod_has_no_deadline():
 
     assert len(pods) == 0
     assert pods.expired(1e12) == []
+
+
+def test_first_bound_pod_that_the_watch_has_not_shown():
+    """Pods whose binding is under way do not count, nor those that were shown, or excused."""
+    pods = AssumedPods(None)
+    for uid in ("u1", "u2", "u3"):
+        pods.add(uid)
+    assert pods.unconfirmed_since_s is None
+
+    pods.finish("u1", 10.0)
+    pods.finish("u2", 11.0)
+    assert pods.unconfirmed_since_s == 10.0
+    pods.discard("u1")
+    assert pods.unconfirmed_since_s == 11.0
+    pods.excuse(11.0)
+    assert pods.unconfirmed_since_s is None
+    assert "u2" in pods

@@ -1,0 +1,91 @@
+"""Confirming: our own binds as the proof that the watch of pods is alive.
+
+A watch whose connection has died without a word is found by its silence after a minute and a half, one that has lost a
+line not even then. But the server itself tells us that a pod is bound, and the watch must show that within moments. If
+it does not, it does not show what others do either, and whatever is decided may give away a place that is taken.
+
+    all shown ──a bind not shown for 10 s──▶ behind: nothing is decided ──shown after all──▶ all shown
+                                               └─ the stream had 10 s ──▶ pods are listed ──▶ all shown
+
+kube-scheduler has no such thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from scheduler.api import Clock
+from scheduler.kube.reflector import Reflector
+from scheduler.model.meta import KubeObject
+from scheduler.model.pod import Pod
+from scheduler.state.cache.cache import Cache
+from scheduler.telemetry.logging import get_logger
+
+__all__ = ["PATIENCE_S", "Confirming"]
+
+PATIENCE_S = 10.0
+"""A watch this far behind is worse than a list, however large the cluster."""
+
+_LOOK_S = 1.0
+_LOOK_WHILE_BEHIND_S = 0.05
+
+_log = get_logger(__name__)
+
+
+class Confirming:
+    """Looks whether the watch shows our binds, and has pods listed if it does not.
+
+    Args:
+        cache: knows which binds have not been shown.
+        reflectors: the watches by kind; filled later.
+        clock: the cache's.
+        caught_up: waits until everything that the watches have delivered is in the cache.
+        sleep: waits.
+
+    Attributes:
+        is_behind: nothing should be decided now.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        reflectors: Mapping[type[KubeObject], Reflector],
+        *,
+        clock: Clock,
+        caught_up: Callable[[], Awaitable[None]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.is_behind = False
+        self._cache = cache
+        self._reflectors = reflectors
+        self._clock = clock
+        self._caught_up = caught_up
+        self._sleep = sleep
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            await self._sleep(_LOOK_WHILE_BEHIND_S if self.is_behind else _LOOK_S)
+            self._look()
+            if self.is_behind and self._reflectors[Pod].stream_age_s >= PATIENCE_S:
+                await self._list()
+
+    def _look(self) -> None:
+        since_s = self._cache.unconfirmed_since_s
+        behind_s = 0.0 if since_s is None else self._clock.now() - since_s
+        was_behind, self.is_behind = self.is_behind, behind_s > PATIENCE_S
+        if self.is_behind and not was_behind:
+            _log.warning("the watch of pods does not show our binds; deciding nothing", behind_s=round(behind_s, 1))
+        elif was_behind and not self.is_behind:
+            _log.info("the watch of pods shows our binds again; deciding")
+
+    async def _list(self) -> None:
+        reflector, asked_s = self._reflectors[Pod], self._clock.now()
+        ticket = reflector.request_relist("unconfirmed")
+        while reflector.stats.relists_served < ticket:
+            await self._sleep(_LOOK_WHILE_BEHIND_S)
+        await self._caught_up()
+        # What the list does not confirm (a pod that cannot be understood, say) is not the watch's fault.
+        self._cache.excuse_unconfirmed(asked_s)
+        self._look()
