@@ -125,7 +125,7 @@ MUTATIONS = (
     Mutation("an unknown outcome is taken for a success", BindAttempt, "_become_unknown", _taken_for_success, 16),
     Mutation("a conflict is taken for a success", BindAttempt, "_read_unbound", _conflict_is_final, 16),
     Mutation("the lease is not looked at before a write", LeaderElector, "may_write", _yes, 6),
-    Mutation("another's lease never runs out", Election, "_is_valid", _last_forever, 1),
+    Mutation("another's lease never runs out", Election, "_is_reserved", _last_forever, 1),
     Mutation("deletions missed by a watch are not made up", Known, "finish_list", _nothing_is_gone, 53),
     Mutation("a deleted pod stays in the cache", Cache, "remove_pod", _nothing, 3),
     Mutation("a pod that others bound is not noticed", PodIntake, "changed", _only_the_newest, 0),
