@@ -15,7 +15,6 @@ import gc
 import socket
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
@@ -28,6 +27,7 @@ from scheduler.app.background import in_thread
 from scheduler.app.blocking import BlockingCalls
 from scheduler.app.comparing import Comparing, compare_cache
 from scheduler.app.confirming import Confirming
+from scheduler.app.connecting import bind_limit, connect_by_http
 from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
 from scheduler.app.dump import dump
@@ -46,12 +46,9 @@ from scheduler.config.flags import CompletedConfig
 from scheduler.framework.registry import Registry
 from scheduler.kube.credentials import Credentials
 from scheduler.kube.event_series import Reference
-from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.loop_errors import take_loop_error
-from scheduler.kube.rate_limit import TokenBucket
 from scheduler.kube.recorder import NORMAL, EventRecorder
 from scheduler.kube.reflector import Reflector, ReflectorSettings
-from scheduler.kube.starting import PatientTransport
 from scheduler.kube.transport import Transport
 from scheduler.kube.writes import WRITE_TIMEOUT_S, read_assignment
 from scheduler.model.meta import KubeObject
@@ -70,7 +67,6 @@ T = TypeVar("T")
 _RESTART_S = 1.0
 _EVENT_DRAIN_S = 2.0
 _OLDEST_PENDING_S = 5.0
-_DEFAULT_BURST = 100
 _RELIST_POLL_S = 0.05
 _MAX_UNKNOWN = 1_000
 _ANSWER_S = 5.0
@@ -115,14 +111,13 @@ class SchedulingThread:
             ConfigError: a profile cannot be built.
         """
         self._completed = completed
-        self._credentials = credentials
         self._metrics = metrics
         self._may_write = may_write
         self._outside = outside or Outside()
-        self._connect = connect or self._connect_by_http
+        self._connect = connect or functools.partial(connect_by_http, completed, credentials, metrics)
         self._clock = self._outside.clock
         self._random = self._outside.random
-        self._bind_limit = _bind_limit(completed)
+        self._bind_limit = bind_limit(completed)
         self._is_leading = self._is_watch_allowed = False
         self._leading: asyncio.Task[None] | None = None
         self._is_stopping = self._is_ending = False
@@ -399,15 +394,6 @@ class SchedulingThread:
             wake=self._wake,
         )
 
-    def _connect_by_http(self) -> Transport:
-        connection = self._completed.configuration.client_connection
-        limiter = None
-        if connection.qps is not None and connection.qps > 0:
-            burst = connection.burst or _DEFAULT_BURST
-            limiter = TokenBucket(connection.qps, burst, monotonic=time.monotonic, sleep=asyncio.sleep)
-        inner = HttpTransport(self._credentials, limiter=limiter, observe=self._metrics.rest_request)
-        return PatientTransport(inner)
-
     async def _watch_all(self, transport: Transport) -> None:
         assert self._may_watch is not None
         await self._may_watch.wait()
@@ -593,13 +579,6 @@ class SchedulingThread:
     async def _ask(self, coroutine: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
-
-
-def _bind_limit(completed: CompletedConfig) -> int:
-    """Return how many bindings may be under way: under our own rate limit no more than get their turn in time."""
-    qps = completed.configuration.client_connection.qps
-    limit = completed.options.bind_concurrency
-    return min(limit, max(1, int(qps * WRITE_TIMEOUT_S / 2))) if qps is not None and qps > 0 else limit
 
 
 def _staleness_s(reflector: Reflector) -> float:
