@@ -297,30 +297,21 @@ async def connect(endpoint: Endpoint) -> Connection:
         UnicodeError: the host is not a name.
     """
     loop = asyncio.get_running_loop()
-    sock = await _connected_socket(loop, endpoint)
     server_name = (endpoint.server_name or endpoint.host) if endpoint.tls is not None else None
-    _, connection = await loop.create_connection(Connection, sock=sock, ssl=endpoint.tls, server_hostname=server_name)
-    return connection
-
-
-async def _connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
     failures: list[OSError] = []
-    for family, kind, protocol, _, address in await loop.getaddrinfo(
-        endpoint.host, endpoint.port, type=socket.SOCK_STREAM
-    ):
-        sock = socket.socket(family, kind, protocol)
+    for family, *_, address in await loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM):
+        host, port = str(address[0]), int(address[1])
         try:
-            sock.setblocking(False)
-            _detect_dead_peers(sock)
-            await loop.sock_connect(sock, address)
+            # The loop must make the socket: uvloop closes one that it was given twice when the TLS handshake fails, and
+            # the second time the descriptor may be another connection's.
+            transport, connection = await loop.create_connection(
+                Connection, host, port, family=family, ssl=endpoint.tls, server_hostname=server_name
+            )
         except OSError as error:
-            sock.close()
             failures.append(error)
-        except BaseException:
-            sock.close()
-            raise
         else:
-            return sock
+            _detect_dead_peers(transport.get_extra_info("socket"))
+            return connection
     raise next((error for error in failures if not isinstance(error, ConnectionRefusedError)), failures[0])
 
 

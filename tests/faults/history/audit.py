@@ -87,7 +87,7 @@ def request_of(entry: Mapping[str, Any], epoch: int = 0) -> Request:
     resource = target.get("resource", "") + (f"/{target['subresource']}" if target.get("subresource") else "")
     is_answered = entry["stage"] != "RequestReceived"
     return Request(
-        user=entry["user"]["username"],
+        user=entry["user"].get("username", ""),
         received_s=_seconds(entry["requestReceivedTimestamp"]),
         finished_s=_seconds(entry["stageTimestamp"]) if is_answered else 0.0,
         code=(entry.get("responseStatus") or {}).get("code", 0) if is_answered else 0,

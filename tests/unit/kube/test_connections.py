@@ -2,12 +2,19 @@
 
 import asyncio
 import contextlib
+import os
+import socket
 import ssl
+import struct
+import threading
+import time
+from pathlib import Path
 
 import pytest
 import trustme
+import uvloop
 
-from scheduler.kube.connection import Endpoint
+from scheduler.kube.connection import Endpoint, connect
 from scheduler.kube.credentials import TlsMaterial
 from scheduler.kube.errors import CredentialsError, TransportError
 from scheduler.kube.http_transport import HttpTransport
@@ -383,3 +390,75 @@ class TestHandshake:
     def test_ca_file_without_a_certificate_is_refused(self):
         with pytest.raises(CredentialsError, match="there is none in the CA file"):
             HttpTransport(Identity("https://127.0.0.1:1", tls=TlsMaterial(ca_pem=b"nothing")))
+
+
+class Bystander:
+    """A thread that opens and closes files all the time, and notices when somebody else has closed one of them."""
+
+    def __init__(self):
+        self.robbed = 0
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error):
+        self._is_stopping = True
+        self._thread.join()
+
+    def _run(self):
+        mine = Path("/dev/zero").stat()
+        while not self._is_stopping:
+            descriptors = [os.open("/dev/zero", os.O_RDONLY) for _ in range(20)]
+            time.sleep(0.0005)
+            for descriptor in descriptors:
+                try:
+                    if os.path.samestat(os.fstat(descriptor), mine):
+                        os.close(descriptor)
+                        continue
+                except OSError:
+                    pass
+                self.robbed += 1
+
+
+@contextlib.contextmanager
+def resetting_server():
+    """Accept connections and reset them at once, as a server does that is killed; yields the port."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(100)
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    accepted, _ = listening.accept()
+                    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    accepted.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_handshake_that_fails_closes_nothing_but_its_own_socket(new_loop):
+    """A descriptor that is closed twice is somebody else's the second time."""
+
+    async def fail(endpoint):
+        for _ in range(60):
+            with pytest.raises(OSError):
+                await connect(endpoint)
+
+    async def play(port):
+        endpoint = Endpoint("127.0.0.1", port, ssl.create_default_context(), "server")
+        await asyncio.gather(*(fail(endpoint) for _ in range(10)))
+
+    with resetting_server() as port, Bystander() as bystander, asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(play(port))
+    assert bystander.robbed == 0
