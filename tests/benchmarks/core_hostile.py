@@ -136,6 +136,7 @@ def measure(kind: Kind | None, num_nodes: int, num_pods: int) -> tuple[dict[str,
     quiet, hostile = World(num_nodes), World(num_nodes)
     if kind is not None:
         hostile.put(*kind.make())
+        quiet.put(*kind.beside() if kind.beside is not None else ())
     own_s = hostile.try_all()
     stay = min(100, num_pods // 2)
     times: dict[str, tuple[list[float], list[float]]] = {step: ([], []) for step in STEPS}

@@ -3,6 +3,10 @@
 Each kind is a few pods that wait or run beside ordinary ones, and objects that they need. Waiting pods are refused by
 the plugin that the kind is about, so that every later event asks that plugin's hint about them; running ones came by
 another scheduler, which did not look.
+
+Some rules cost something as soon as one pod has one (a preference makes scores, a full node is left out). Where running
+pods have thousands of such rules, the quiet cluster has as many pods with one each, and what one costs is a kind of its
+own.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from scheduler.model.storage import PersistentVolume, PersistentVolumeClaim
 from scheduler.testing.builders import PodBuilder, absent, exists, in_, not_in, obj, pod
 from tests.benchmarks.objects import HOSTNAME, ZONE
 
-__all__ = ["KINDS", "MANY", "Kind"]
+__all__ = ["KINDS", "MANY", "Kind", "budgets_over_all"]
 
 MANY = 2_000
 _MOST_EVALUATED = 256  # terms; a pod with more of them is refused unseen
@@ -33,27 +37,38 @@ class Kind:
     Attributes:
         title: what there is.
         make: yields the objects; pods without a node wait.
+        beside: yields what the quiet cluster has instead.
     """
 
     title: str
     make: Callable[[], Iterator[KubeObject]]
+    beside: Callable[[], Iterator[KubeObject]] | None = None
 
 
 def _bad(index: int) -> PodBuilder:
     return pod(f"bad-{index}").requests(cpu="1m").label("app", f"bad-{index}")
 
 
-def _pods(title: str, count: int, change: Callable[[PodBuilder, int], PodBuilder]) -> list[Kind]:
-    """Return the kind twice: waiting, and running on the first nodes."""
+Change = Callable[[PodBuilder, int], PodBuilder]
 
-    def make(*, running: bool) -> Iterator[KubeObject]:
-        for i in range(count):
-            made = change(_bad(i), i)
-            yield (made.on(f"node-{i:05d}") if running else made).obj()
 
+def _pods(title: str, count: int, change: Change, *, one: Change | None = None, one_title: str = "") -> list[Kind]:
+    """Return the kind twice: waiting, and running on the first nodes, there against pods with ``one`` rule if given."""
+
+    def waiting() -> Iterator[KubeObject]:
+        return (change(_bad(i), i).obj() for i in range(count))
+
+    def running(change: Change) -> Callable[[], Iterator[KubeObject]]:
+        return lambda: (change(_bad(i), i).on(f"node-{i:05d}").obj() for i in range(count))
+
+    kinds = [Kind(f"{count} waiting pods, {title}", waiting)]
+    if one is None:
+        return [*kinds, Kind(f"{count} running pods, {title}", running(change))]
+    against = f"{count} running pods, {one_title}"
     return [
-        Kind(f"{count} waiting pods, {title}", lambda: make(running=False)),
-        Kind(f"{count} running pods, {title}", lambda: make(running=True)),
+        *kinds,
+        Kind(against, running(one)),
+        Kind(f"{count} running pods, {title} (against: {one_title})", running(change), running(one)),
     ]
 
 
@@ -184,7 +199,7 @@ def _namespaces() -> Iterator[KubeObject]:
         yield made.set("spec.affinity.podAffinity", {_REQUIRED: terms}).obj()
 
 
-def _budgets() -> Iterator[KubeObject]:
+def budgets_over_all() -> Iterator[KubeObject]:
     """Budgets over all pods, thousands of them, ten thousand pods each."""
     for i in range(MANY):
         manifest = {
@@ -203,9 +218,16 @@ def _kinds() -> Iterator[Kind]:
     yield from _pods("absurd maxSkew and minDomains", 30, _constraints(1, _labels))
     yield from _pods("2,000 anti-affinity terms by label", 3, _terms(anti, MANY, _labels))
     yield from _pods("2,000 anti-affinity terms without a pair", 3, _terms(anti, MANY, _not_these))
-    yield from _pods("2,000 preferences that select all", 3, _terms(anti, MANY, _nearly_all, key=ZONE, weight=1))
+    yield from _pods(
+        "2,000 preferences that select all",
+        3,
+        _terms(anti, MANY, _nearly_all, key=ZONE, weight=1),
+        one=_terms(anti, 1, _nearly_all, key=ZONE, weight=1),
+        one_title="one preference",
+    )
     near = _terms(affinity, _MOST_EVALUATED, _all_but_one(_MOST_EVALUATED), key=ZONE)
-    yield from _pods("256 affinity terms, one for nobody", 30, near)
+    one = _terms(affinity, 1, _nearly_all, key=ZONE)
+    yield from _pods("256 affinity terms, one for nobody", 30, near, one=one, one_title="one affinity term")
     yield from _pods("2,000 spread constraints by label", 3, _constraints(MANY, _labels))
     yield from _pods("2,000 spread constraints without a pair", 3, _constraints(MANY, _not_these))
     yield from _pods("2,000 node affinity terms", 3, _set("spec.affinity", _node_terms))
@@ -213,12 +235,14 @@ def _kinds() -> Iterator[Kind]:
     yield from _pods("2,000 claims of nothing", 3, _set("spec.volumes", _claims))
     yield from _pods("2,000 in-tree disks", 3, _set("spec.volumes", _disks))
     yield from _pods("2,000 host ports", 3, _set("spec.containers", _ports))
-    yield from _pods("2,000 containers", 3, _set("spec.containers", _containers))
+    full: Change = lambda made, _index: made.requests(cpu="32")  # noqa: E731
+    many = _set("spec.containers", _containers)
+    yield from _pods("2,000 containers", 3, many, one=full, one_title="one container that fills the node")
     many_labels = _set("metadata.labels", lambda: {f"label-{j}": "v" for j in range(MANY)})
     yield from _pods("2,000 labels", 3, many_labels)
     yield Kind("30 waiting pods, claims lost, gone or bound in a ring", _broken_claims)
     yield Kind("10 waiting pods, 256 namespace selectors, 1,000 namespaces", _namespaces)
-    yield Kind("2,000 budgets over all pods", _budgets)
+    yield Kind("2,000 budgets over all pods", budgets_over_all)
 
 
 KINDS = tuple(_kinds())

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks import core_hostile, core_only, core_preemption, plugin_cost, report, side_by_side, steady
+from tests.benchmarks import (
+    core_budgets,
+    core_hostile,
+    core_only,
+    core_preemption,
+    plugin_cost,
+    report,
+    side_by_side,
+    steady,
+)
 from tests.benchmarks.core_cases import CASES
 from tests.benchmarks.documents import PLUGINS, PREEMPTION, STEADY, Document
 from tests.benchmarks.stats import first_to_last_rate, histogram_percentile, percentile, sampled_rate
@@ -69,6 +78,17 @@ def test_hostile_input_is_measured_beside_a_quiet_cluster(capsys):
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| 30 waiting pods")]
     assert len(rows) == 2
     assert all(len(row.split("|")) == 10 for row in rows)
+
+
+@pytest.mark.bench
+def test_preemption_is_measured_around_budgets(capsys):
+    """A row for each number of budgets; two of them are what the others are compared with."""
+    assert core_budgets.main(["--nodes", "4", "--pods", "2"]) == 0
+
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + 5
+    assert rows[2][3].strip() == "1.00"
+    assert rows[4][4].strip() == "1.00"
 
 
 def test_rates_follow_scheduler_perf():
