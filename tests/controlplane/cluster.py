@@ -55,6 +55,8 @@ class ControlPlane:
         self._write_server_keys()
         self._admin = self._authority.client("admin", ["system:masters"])
         self._etcd_port, self._peer_port, self.port = free_ports(3)
+        self.etcd_address = ""
+        """Where the API server looks for etcd when it is started the next time; "": at etcd itself."""
         self._etcd: ChildProcess | None = None
         self._apiserver: ChildProcess | None = None
         self._identities: dict[str, KeyPair] = {}
@@ -364,7 +366,7 @@ class ControlPlane:
     def _apiserver_flags(self) -> list[str]:
         directory = self.directory
         flags = {
-            "etcd-servers": self.etcd_url,
+            "etcd-servers": self.etcd_address or self.etcd_url,
             "secure-port": self.port,
             "bind-address": HOST,
             "advertise-address": HOST,

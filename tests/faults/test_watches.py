@@ -128,7 +128,9 @@ def test_no_bookmarks(bench: FaultBench) -> None:
         unready += scheduler.daemon.health("/readyz")[0] != 200
         time.sleep(2.0)
     bench.figure("probes not ready", exactly(0), unready)
-    bench.figure("lists", exactly(0), sum(lists(bench.audit.read(), scheduler.user, after_s=begun_s).values()))
+    # After silence the server is asked for its newest version (`limit=1`): it may have been restored from a backup.
+    requests = [request for request in bench.audit.read() if "limit=1" not in request.uri.partition("?")[2].split("&")]
+    bench.figure("lists", exactly(0), sum(lists(requests, scheduler.user, after_s=begun_s).values()))
     bench.figure("new watches of pods", at_most(2), opened(proxy) - watches)
     asked_s = time.monotonic()
     bench.cluster.create(bench.cluster.pod("last"))
