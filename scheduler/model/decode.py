@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 K = TypeVar("K", bound=KubeObject)
+S = TypeVar("S", bound=msgspec.Struct)
 
 ADDED = "ADDED"
 MODIFIED = "MODIFIED"
@@ -161,18 +162,36 @@ class _ErrorStatus(msgspec.Struct):
     reason: str | None = None
 
 
-class _Envelope(msgspec.Struct):
-    """An object of which only the identity is read, whatever it looks like."""
+_NOTHING = msgspec.Raw(b"null")
 
-    metadata: Any = None
-    spec: Any = None
+
+class _Envelope(msgspec.Struct):
+    """An object of which only the identity is read, whatever the rest looks like."""
+
+    metadata: msgspec.Raw = _NOTHING
+    spec: msgspec.Raw = _NOTHING
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    """Who an object is, each field as it comes."""
+
+    name: msgspec.Raw = _NOTHING
+    namespace: msgspec.Raw = _NOTHING
+    uid: msgspec.Raw = _NOTHING
+    resource_version: msgspec.Raw = _NOTHING
+
+
+class _Places(msgspec.Struct, rename="camel"):
+    """Whose a pod is, and where, each field as it comes."""
+
+    scheduler_name: msgspec.Raw = _NOTHING
+    node_name: msgspec.Raw = _NOTHING
 
 
 _raw_list_decoder = msgspec.json.Decoder(_RawList)
 _raw_event_decoder = msgspec.json.Decoder(_RawEvent)
 _bookmark_decoder = msgspec.json.Decoder(_Bookmark)
 _error_decoder = msgspec.json.Decoder(_ErrorStatus)
-_envelope_decoder = msgspec.json.Decoder(_Envelope)
 
 
 @functools.cache
@@ -260,25 +279,32 @@ class _Identity(NamedTuple):
 
 def _identity(data: bytes | msgspec.Raw) -> _Identity:
     """Read who the object is field by field, so that one bad field does not hide the others."""
-    try:
-        envelope = _envelope_decoder.decode(data)
-    except _BAD_INPUT:
-        return _Identity()
-    meta, spec = _texts(envelope.metadata), _texts(envelope.spec)
+    envelope = _read(data, _Envelope)
+    names, places = _read(envelope.metadata, _Names), _read(envelope.spec, _Places)
     return _Identity(
         ObjectMeta(
-            name=meta.get("name", ""),
-            namespace=meta.get("namespace", ""),
-            uid=meta.get("uid", ""),
-            resource_version=meta.get("resourceVersion", ""),
+            name=_text(names.name),
+            namespace=_text(names.namespace),
+            uid=_text(names.uid),
+            resource_version=_text(names.resource_version),
         ),
-        scheduler_name=spec.get("schedulerName", ""),
-        node_name=spec.get("nodeName", ""),
+        scheduler_name=_text(places.scheduler_name),
+        node_name=_text(places.node_name),
     )
 
 
-def _texts(found: object) -> dict[str, str]:
-    return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
+def _read(data: bytes | msgspec.Raw, part: type[S]) -> S:
+    try:
+        return msgspec.json.decode(data, type=part)
+    except _BAD_INPUT:
+        return part()
+
+
+def _text(data: msgspec.Raw) -> str:
+    try:
+        return msgspec.json.decode(data, type=str)
+    except _BAD_INPUT:
+        return ""
 
 
 def _rejected(kind: type[KubeObject], reason: str, identity: _Identity) -> Rejected:

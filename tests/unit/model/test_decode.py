@@ -115,6 +115,24 @@ def test_identity_is_read_field_by_field() -> None:
     assert (rejected.namespace, rejected.name, rejected.uid) == ("", "web", "u-1")
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(b'"priority":' + b"9" * 5_000, id="a huge integer"),
+        pytest.param(b'"priority":1e999', id="an infinite number"),
+        pytest.param(b'"nodeSelector":{"a":"\xff\xfe"}', id="bad UTF-8"),
+        pytest.param(b'"nodeName":5', id="a number for a name"),
+    ],
+)
+def test_identity_is_read_past_what_no_reader_understands(bad: bytes) -> None:
+    """The owner is to be told, whatever else is in the object."""
+    data = b'{"metadata":{"name":"web","namespace":"shop","uid":"u-1"},"spec":{"schedulerName":"podium",' + bad + b"}}"
+    rejected = decode_object(Pod, data)
+    assert isinstance(rejected, Rejected)
+    assert (rejected.namespace, rejected.name, rejected.uid) == ("shop", "web", "u-1")
+    assert (rejected.scheduler_name, rejected.node_name) == ("podium", "")
+
+
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 HOSTILE = [
