@@ -1,7 +1,8 @@
 """backoffQ: pods that were tried, may be schedulable now, and wait so that they do not crowd out others.
 
 There are two heaps. Pods that plugins rejected are ordered by the second in which their back-off ends and within it by
-the QueueSort plugin; they may be popped early when activeQ is empty. Pods that failed by an error always wait.
+the QueueSort plugin; they may be popped early when activeQ is empty. Pods that failed by an error always wait. So do
+those that were rejected again and again: whoever updates a pod without a pause would have it tried without a pause.
 
     attempt failed    1st  2nd  3rd  4th  5th …
     back-off          1 s  2 s  4 s  8 s  10 s …      (initial 1 s, max 10 s)
@@ -19,10 +20,13 @@ from scheduler.state.queue.active import SortKey
 from scheduler.state.queue.heap import KeyedHeap
 from scheduler.state.queue.metrics import BACKOFF, QueueMetrics
 
-__all__ = ["NEVER_BACKED_OFF_S", "BackoffQueue", "backoff_duration_s"]
+__all__ = ["MAX_EARLY", "NEVER_BACKED_OFF_S", "BackoffQueue", "backoff_duration_s"]
 
 NEVER_BACKED_OFF_S = -math.inf
 """The end of a back-off that is none."""
+
+MAX_EARLY = 20
+"""Rejections after which a pod waits like one that failed by an error. differs: upstream sets no limit."""
 
 _WINDOW_S = 1.0
 _MAX_SHIFT = 62
@@ -105,7 +109,7 @@ class BackoffQueue:
         return info
 
     def pop(self) -> QueuedPodInfo | None:
-        """Take out the pod that may go before its back-off ends, or None; never one that failed by an error."""
+        """Take out the pod that may go before its back-off ends, or None."""
         info = self._rejected.pop()
         if info is not None:
             self._metrics.pending(BACKOFF, -1)
@@ -125,6 +129,7 @@ class BackoffQueue:
     def _push(self, info: QueuedPodInfo) -> bool:
         expiration_s = self.expiration_s(info)
         key = info.pod.pod_key
-        if info.unschedulable_plugins or info.pending_plugins:
+        was_rejected = info.unschedulable_plugins or info.pending_plugins
+        if was_rejected and info.unschedulable_count <= MAX_EARLY:
             return self._rejected.push(key, (expiration_s, self._sort_key(info)), info)
         return self._errors.push(key, expiration_s, info)

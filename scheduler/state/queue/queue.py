@@ -192,7 +192,8 @@ class SchedulingQueue:
     def pop(self) -> QueuedPodInfo | None:
         """Take out the pod to be tried next and put it in flight; None if none is ready or the queue is closed.
 
-        If activeQ is empty, a pod of backoffQ goes before its time, but never one that failed by an error.
+        If activeQ is empty, a pod of backoffQ goes before its time, but never one that failed by an error or was
+        rejected many times.
         """
         while not self._is_closed:
             info = self._active.pop()

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from scheduler.api import QueuedPodInfo
-from scheduler.state.queue.backoff import NEVER_BACKED_OFF_S, BackoffQueue, backoff_duration_s
+from scheduler.state.queue.backoff import MAX_EARLY, NEVER_BACKED_OFF_S, BackoffQueue, backoff_duration_s
 from scheduler.testing import pod
 
 
@@ -110,6 +110,20 @@ def test_only_rejected_pods_may_go_early(backoff):
     assert backoff.pop().pod.name == "rejected"
     assert backoff.pop() is None
     assert backoff.get("default/error").pod.name == "error"
+
+
+@pytest.mark.parametrize(
+    ("failures", "goes_early"), [(1, True), (MAX_EARLY, True), (MAX_EARLY + 1, False), (5_000, False)]
+)
+def test_a_pod_that_was_rejected_many_times_waits(backoff, failures, goes_early):
+    """Else somebody who updates it without a pause would have it tried without a pause."""
+    info = failed("a", 100, "Fit", failures=failures)
+    backoff.add(info, "x")
+    assert backoff.num_poppable == int(goes_early)
+    assert (backoff.pop() is info) == goes_early
+    if not goes_early:
+        assert backoff.pop_completed(110) == []
+        assert backoff.pop_completed(111) == [info]
 
 
 def test_remove_and_refresh_work_in_both_heaps(backoff, metrics):
