@@ -211,10 +211,11 @@ class FaultBench:
 
     @property
     def leader(self) -> SupervisedScheduler:
-        """The scheduler that leads; waits until there is exactly one."""
+        """The scheduler that leads, of those that take part in the election; waits until there is exactly one."""
 
         def probe() -> SupervisedScheduler | None:
-            leading = [s for s in self.schedulers.values() if s.is_running and s.leads]
+            candidates = [s for s in self.schedulers.values() if s.user in self._elected]
+            leading = [s for s in candidates if s.is_running and s.leads]
             return leading[0] if len(leading) == 1 else None
 
         return eventually(probe, "one leader", timeout_s=60.0)

@@ -72,7 +72,10 @@ class SupervisedScheduler:
 
     def wait_ready(self, timeout_s: float = 60.0) -> None:
         """Wait until ``/readyz`` answers 200, over restarts too."""
-        eventually(lambda: self.daemon.health("/readyz")[0] == 200, f"{self.name} to be ready", timeout_s=timeout_s)
+        try:
+            eventually(lambda: self.daemon.health("/readyz")[0] == 200, f"{self.name} to be ready", timeout_s=timeout_s)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; exits: {self.exits[-3:]}; its log ends: {self.log()[-2000:]}") from None
 
     def wait_exit(self, code: int, timeout_s: float = 60.0) -> float:
         """Wait until it has ended by itself for the first time; returns when. The exit code must be `code`."""

@@ -45,7 +45,7 @@ def test_soak(bench: FaultBench, request: pytest.FixtureRequest) -> None:
     """After every few faults everything settles, and is judged; a scheduler that is never killed shows what grows."""
     minutes = request.config.getoption("--soak-minutes")
     options = bench.directory / "options.yaml"
-    options.write_text("comparePeriodSeconds: 10\n")
+    options.write_text("apiVersion: podium.dev/v1alpha1\nkind: SchedulerOptions\ncomparePeriodSeconds: 10\n")
     for name in "ab":
         bench.scheduler(name, proxied=True, flags=["--options", str(options)])
     witness_name = f"{bench.cluster.scheduler}-witness"

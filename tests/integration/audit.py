@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
-
-EVER = datetime.min.replace(tzinfo=UTC)
 
 
 def audit_flags(directory: Path, users: Sequence[str]) -> list[str]:
@@ -77,12 +74,3 @@ class Audit:
     def other_paths(self, user: str) -> set[str]:
         """Return the addresses beyond resources that a user has asked for."""
         return {e["requestURI"].partition("?")[0] for e in self.requests(user) if "objectRef" not in e}
-
-    def writes(self, user: str, *, after: datetime = EVER) -> list[dict[str, Any]]:
-        """Return the changes that a user has asked for and the server has received after a moment."""
-        return [
-            e
-            for e in self.requests(user)
-            if e["verb"] in ("create", "patch", "update", "delete")
-            and datetime.fromisoformat(e["requestReceivedTimestamp"]) > after
-        ]
