@@ -330,8 +330,12 @@ class FaultBench:
         return History(frozenset(), self._profiles(), versions=list(self.observer.versions))
 
     def _is_believed(self) -> bool:
-        """Ask every running scheduler for its beliefs; tell whether they are all true."""
-        self._beliefs = [b for s in self.schedulers.values() if s.is_running and (b := self._belief(s)) is not None]
+        """Ask every scheduler that decides for its beliefs; tell whether they are all true.
+
+        A standby may believe what it likes: it lists everything anew before it decides.
+        """
+        deciding = [s for s in self.schedulers.values() if s.is_running and s.leads]
+        self._beliefs = [belief for s in deciding if (belief := self._belief(s)) is not None]
         history = self.history_now()
         history.beliefs = self._beliefs
         return not beliefs.drift(history)

@@ -60,9 +60,9 @@ class AuditReader:
         return [request_of(entry, epoch) for entry, epoch in self._entries.values()]
 
     def cut(self) -> None:
-        """Forget what has been read but who holds the lease, for runs of hours."""
-        leases = [(key, kept) for key, kept in self._entries.items() if _is_lease_write(kept[0])]
-        self._entries = dict(leases[-1:])
+        """Forget what has been read but each user's last write of a lease, for runs of hours."""
+        leases = {kept[0]["user"]["username"]: key for key, kept in self._entries.items() if _is_lease_write(kept[0])}
+        self._entries = {key: self._entries[key] for key in leases.values()}
 
     def _new_entries(self) -> Iterator[Mapping[str, Any]]:
         if not self._file.exists():

@@ -261,3 +261,17 @@ def test_the_last_complete_dump_counts() -> None:
     expected = Belief("a", {"n": frozenset(["default/p uid-p"])}, frozenset(["default/q"]), frozenset(["podium"]))
     assert beliefs.read_belief("a", log, ["podium"]) == expected
     assert beliefs.dumps(log) == 1
+
+
+def test_who_holds_the_lease_is_known_after_a_cut(tmp_path: Path) -> None:
+    """Runs of hours forget what was judged; the API server's own leases are not confused with ours."""
+    lease = {"resource": "leases", "namespace": "kube-system", "name": "podium", "apiGroup": "coordination.k8s.io"}
+    written = {"verb": "update", "objectRef": lease, "responseStatus": {"code": 200}, "requestObject": {"spec": {}}}
+    file = tmp_path / "audit.log"
+    reader = AuditReader(file)
+    ours = _entry("ResponseComplete", auditID="2", **written)
+    servers = _entry("ResponseComplete", auditID="3", user={"username": "system:apiserver"}, **written)
+    file.write_text(_entry("ResponseComplete", responseStatus={"code": 201}) + ours + servers)
+    assert len(reader.read()) == 3
+    reader.cut()
+    assert [request.user for request in reader.read()] == [OURS, "system:apiserver"]
