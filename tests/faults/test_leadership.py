@@ -176,7 +176,7 @@ def test_fifty_planned_hand_overs(bench: FaultBench) -> None:
     for name in "ab":
         bench.scheduler(name)
     bench.cluster.create(*(bench.cluster.node(f"n{i}", cpu="64", pods="110") for i in range(150)))
-    load = bench.load(16_000, 30.0)
+    load = bench.load(16_000, 20.0)
     codes, stops_s, hand_overs_s, released = [], [], [], 0
     for _ in range(50):
         old = bench.leader

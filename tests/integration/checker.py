@@ -173,7 +173,7 @@ def crowding(node: Json, pods: Sequence[Json]) -> list[str]:
     ]
     if len(pods) > allocatable.get("pods", Fraction()):
         reasons.append(f"{len(pods)} pods on a node for {allocatable.get('pods')}")
-    with_ports = [pod for pod in pods if _host_ports(pod)]
+    with_ports = [pod for pod in pods if host_ports(pod)]
     for index, pod in enumerate(with_ports):
         for other in with_ports[index + 1 :]:
             if _ports_clash(pod, other):
@@ -236,10 +236,10 @@ def _larger(a: Mapping[str, Fraction], b: Mapping[str, Fraction]) -> Amounts:
 
 
 def _ports_clash(a: Json, b: Json) -> bool:
-    return any(_same_port(p, q) for p in _host_ports(a) for q in _host_ports(b))
+    return any(_same_port(p, q) for p in host_ports(a) for q in host_ports(b))
 
 
-def _host_ports(pod: Json) -> list[tuple[str, str, int]]:
+def host_ports(pod: Json) -> list[tuple[str, str, int]]:
     spec = pod["spec"]
     sidecars = [c for c in spec.get("initContainers", ()) if c.get("restartPolicy") == "Always"]
     return [

@@ -41,7 +41,6 @@ class AuditReader:
     """Reads what has been added to one audit log.
 
     Attributes:
-        requests: so far, in the order of their first lines.
         epoch: of the requests that are read from now on; see `record.Version`.
     """
 
@@ -49,20 +48,27 @@ class AuditReader:
         """Begin at the present end of the file."""
         self._file = file
         self._offset = file.stat().st_size if file.exists() else 0
-        self._entries: dict[str, tuple[Mapping[str, Any], int]] = {}
+        self._requests: dict[str, Request] = {}
         self.epoch = 0
 
     def read(self) -> list[Request]:
         """Return every request since the beginning, also those that were read before."""
         for entry in self._new_entries():
-            _, epoch = self._entries.get(entry["auditID"], (None, self.epoch))
-            self._entries[entry["auditID"]] = entry, epoch  # a later stage says all that an earlier one said
-        return [request_of(entry, epoch) for entry, epoch in self._entries.values()]
+            begun = self._requests.get(entry["auditID"])
+            epoch = self.epoch if begun is None else begun.epoch
+            self._requests[entry["auditID"]] = request_of(
+                entry, epoch
+            )  # a later stage knows all that an earlier one knew
+        return list(self._requests.values())
 
     def cut(self) -> None:
         """Forget what has been read but each user's last write of a lease, for runs of hours."""
-        leases = {kept[0]["user"]["username"]: key for key, kept in self._entries.items() if _is_lease_write(kept[0])}
-        self._entries = {key: self._entries[key] for key in leases.values()}
+        leases = {
+            request.user: key
+            for key, request in self._requests.items()
+            if request.resource == "leases" and request.is_write and request.is_done
+        }
+        self._requests = {key: self._requests[key] for key in leases.values()}
 
     def _new_entries(self) -> Iterator[Mapping[str, Any]]:
         if not self._file.exists():
@@ -74,11 +80,6 @@ class AuditReader:
                     break  # the rest of this line comes later
                 self._offset += len(line)
                 yield json.loads(line)
-
-
-def _is_lease_write(entry: Mapping[str, Any]) -> bool:
-    request = request_of(entry)
-    return request.resource == "leases" and request.is_write and request.is_done
 
 
 def request_of(entry: Mapping[str, Any], epoch: int = 0) -> Request:

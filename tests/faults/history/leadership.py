@@ -8,6 +8,7 @@ renewal, and keeps a margin.) That somebody edits the lease by hand ends nothing
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from tests.faults.history.record import History, Request, Violation
@@ -58,8 +59,8 @@ def writes_after_lease_end(history: History) -> list[Violation]:
     known = terms(history)
     found = []
     for request in changes(history):
-        before = [term for term in known if term.since_s <= request.received_s]
-        term = before[-1] if before else Term("", 0.0, 0.0)
+        number = bisect_right(known, request.received_s, key=lambda term: term.since_s)
+        term = known[number - 1] if number else Term("", 0.0, 0.0)
         if term.user != request.user:
             why = f"the lease is {term.user}'s" if term.user else "nobody holds the lease"
         elif request.received_s > term.until_s:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from tests.faults.history.record import History, Json, Version, Violation, key_of
 from tests.integration.api import condition
-from tests.integration.checker import crowding, is_live, nodes_that_fit, static_reasons
+from tests.integration.checker import (
+    Amounts,
+    crowding,
+    host_ports,
+    is_live,
+    nodes_that_fit,
+    quantity,
+    requests,
+    static_reasons,
+)
 
 STALENESS_S = 2.0
 """What others did less than this before a bind of ours, we need not have known."""
@@ -48,8 +58,44 @@ def double_bookings(history: History, staleness_s: float = STALENESS_S) -> list[
 @dataclass(slots=True)
 class _Placed:
     pod: Json
+    amounts: Amounts
     at_s: float
     is_foreign: bool
+
+
+@dataclass(slots=True)
+class _Room:
+    """The pods of a node, and what they ask for together, so that a bind need not add all of it up anew."""
+
+    pods: dict[str, _Placed] = field(default_factory=dict)
+    used: Amounts = field(default_factory=dict)
+
+    def put(self, uid: str, pod: Json, at_s: float, *, is_foreign: bool) -> None:
+        self.pods[uid] = _Placed(pod, requests(pod), at_s, is_foreign)
+        self._count(self.pods[uid].amounts, 1)
+
+    def become(self, uid: str, pod: Json) -> None:
+        known = self.pods[uid]
+        if known.pod["spec"] != pod["spec"]:
+            self._count(known.amounts, -1)
+            known.amounts = requests(pod)
+            self._count(known.amounts, 1)
+        known.pod = pod
+
+    def take_out(self, uid: str) -> None:
+        if (known := self.pods.pop(uid, None)) is not None:
+            self._count(known.amounts, -1)
+
+    def _count(self, amounts: Amounts, sign: int) -> None:
+        for resource, amount in amounts.items():
+            self.used[resource] = self.used.get(resource, Fraction()) + sign * amount
+
+    def is_plainly_enough(self, node: Json) -> bool:
+        """Tell whether all pods have room on the node, and cannot clash in another way."""
+        allocatable = {name: quantity(text) for name, text in node["status"].get("allocatable", {}).items()}
+        if any(amount > allocatable.get(resource, 0) for resource, amount in self.used.items()):
+            return False
+        return len(self.pods) <= allocatable.get("pods", 0) and not any(host_ports(p.pod) for p in self.pods.values())
 
 
 @dataclass(slots=True)
@@ -79,7 +125,7 @@ class _Replay:
         self._bound_at = history.bound_at()
         self._foreign = {r.key for r in history.binds(ours=False) if r.is_done}
         self._nodes: dict[str, _NodePast] = defaultdict(_NodePast)
-        self._placed: dict[str, dict[str, _Placed]] = defaultdict(dict)
+        self._placed: dict[str, _Room] = defaultdict(_Room)
         self._epoch = 0
 
     def step(self, version: Version) -> list[Violation]:
@@ -100,22 +146,24 @@ class _Replay:
             return []
         here = self._placed[node_name]
         if version.change == "DELETED" or not is_live(pod):
-            here.pop(version.uid, None)
+            here.take_out(version.uid)
             return []
-        known = here.get(version.uid)
-        if known is not None:
-            known.pod = pod
+        if version.uid in here.pods:
+            here.become(version.uid, pod)
             return []
         at_s = min(self._bound_at.get(version.uid, version.at_s), version.at_s)
         is_foreign = version.key in self._foreign or not self._history.is_ours(pod)
-        here[version.uid] = _Placed(pod, at_s, is_foreign)
+        here.put(version.uid, pod, at_s, is_foreign=is_foreign)
         is_judged = not is_foreign and version.change != "LISTED"
         return self._judge(node_name, pod, at_s) if is_judged else []
 
     def _judge(self, node_name: str, pod: Json, at_s: float) -> list[Violation]:
         """Return what is wrong with the present bind under every view that we may have had."""
         since_s = at_s - self._staleness_s
-        placed = self._placed[node_name].values()
+        here, present = self._placed[node_name], self._nodes[node_name].present
+        if present is not None and not static_reasons(present, pod) and here.is_plainly_enough(present):
+            return []
+        placed = here.pods.values()
         all_pods = [each.pod for each in placed]
         known_pods = [each.pod for each in placed if not each.is_foreign or each.at_s < since_s]
         reasons: list[str] = []
