@@ -255,7 +255,7 @@ class ReservePlugin(Plugin):
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Give back; must work even if ``reserve`` was not reached. Called in reverse order of ``reserve``."""
+        """Give back, in reverse order of ``reserve``; must work twice, and even if ``reserve`` was not reached."""
 
 
 class PermitPlugin(Plugin):

@@ -255,7 +255,11 @@ class Core:
 
     def binding_failed(self, job: StartBinding, status: Status) -> None:
         """The pod is not bound."""
-        conclude.binding_failed(self.engine, job, status)
+        try:
+            conclude.binding_failed(self.engine, job, status)
+        except Exception as error:  # noqa: BLE001  supervisor: the pod must not be forgotten
+            _log.error("end of a failed binding broke", pod=job.assumed.pod_key, err=repr(error))
+            conclude.rescue(self.engine, job)
         self.running.close_idle()
 
     def binding_ended(self, job: StartBinding) -> None:

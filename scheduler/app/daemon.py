@@ -163,7 +163,7 @@ class Daemon:
             _log.error("scheduling ended unexpectedly")
             code = 1
         elif led.done():
-            code = await self._after_lost_lease()
+            code = await self._after_lost_lease(led)
         else:
             code = await self._after_stop(election, led)
         asked.cancel()
@@ -182,9 +182,13 @@ class Daemon:
             if not led.done():
                 _log.warning("lease was not released in time; it will run out")
                 led.cancel()
+            elif (error := led.exception()) is not None:
+                _log.error("lease was not released; it will run out", err=repr(error))
         return 0
 
-    async def _after_lost_lease(self) -> int:
+    async def _after_lost_lease(self, led: asyncio.Future[Ended]) -> int:
+        if (error := led.exception()) is not None:
+            _log.error("leader election broke", err=repr(error))
         _log.error("leader election lost")
         await self.scheduling.drain(_LOST_DRAIN_S)
         await self._end_scheduling()

@@ -13,7 +13,7 @@ from scheduler.api import Clock, Lister, Pod, Random, Status
 from scheduler.binding.outcome import BindAttempt, Read, Send, Settled, Step
 from scheduler.binding.throttle import Throttle
 from scheduler.failpoints import async_failpoint
-from scheduler.kube.errors import ApiError, KubeError
+from scheduler.kube.errors import ApiError, KubeError, TransportError
 from scheduler.kube.transport import Transport
 from scheduler.kube.writes import WRITE_TIMEOUT_S, Assignment, bind, read_assignment
 from scheduler.state.outcome import BindFailure, BindOutcome
@@ -118,9 +118,11 @@ class BindCall:
         error: KubeError | None = None
         try:
             await bind(self._transport, pod, node_name)
+            await async_failpoint("bind.answered", pod)
         except KubeError as failure:
             error = failure
-        await async_failpoint("bind.answered", pod)
+        except Exception as bug:  # noqa: BLE001  supervisor: after a bug of ours the pod may be bound all the same
+            error = _broken(pod, bug)
         now_s = self._clock.now()
         self._note_load(error, now_s)
         return attempt.answered(error, now_s=now_s)
@@ -132,20 +134,27 @@ class BindCall:
             self.throttle.answered()
 
     async def _read(self, attempt: BindAttempt, pod: Pod) -> Step:
-        await async_failpoint("bind.before_read", pod)
-        settled = self._seen_by_watch(attempt, pod)
-        if settled is not None:
-            return settled
         reading: Assignment | KubeError | None
         try:
+            await async_failpoint("bind.before_read", pod)
+            if (settled := self._seen_by_watch(attempt, pod)) is not None:
+                return settled
             reading = await read_assignment(self._transport, pod.namespace, pod.name)
         except KubeError as failure:
             reading = failure
             # Until it can be read, its place stays taken: whoever looks for the place must find out why.
             _log.warning("a pod with an unknown bind outcome was not read", pod=pod.pod_key, err=str(failure))
+        except Exception as bug:  # noqa: BLE001  supervisor: the room stays taken until the truth is known
+            reading = _broken(pod, bug)
         return attempt.read_back(reading, now_s=self._clock.now())
 
     def _seen_by_watch(self, attempt: BindAttempt, pod: Pod) -> Settled | None:
         known = self._pods.get(pod.pod_key)
         # A pod that the store lacks may just not have been delivered; only what it shows is evidence.
         return attempt.seen(Assignment(known.uid, known.node_name)) if known is not None else None
+
+
+def _broken(pod: Pod, bug: Exception) -> TransportError:
+    """Return what a bug of ours amounts to: a request that was perhaps sent, and whose answer is not known."""
+    _log.error("bind call broke", pod=pod.pod_key, err=repr(bug))
+    return TransportError(f"internal error: {bug!r}", sent=True)

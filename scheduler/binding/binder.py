@@ -146,7 +146,6 @@ class Binder:
         # However the wait ended, nobody may find the pod on hold any more.
         job.framework.waiting.remove(job.assumed.uid)
         if status is not None:
-            failpoint("binding.failed", job.assumed)
             self._host.binding_failed(job, status)
             return
         failpoint("binding.succeeded", job.assumed)

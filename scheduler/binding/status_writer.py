@@ -64,6 +64,7 @@ class StatusWriter:
         self._sleep = sleep
         self._waiting: OrderedDict[str, PatchPodStatus] = OrderedDict()
         self._writing: dict[str, bool] = {}  # by UID: whether the word is still wanted, should it fail
+        self._broken: set[str] = set()
         self._nominated: OrderedDict[str, str] = OrderedDict()  # by UID: written, and perhaps not seen by the watch yet
         self._news = asyncio.Event()
 
@@ -138,15 +139,27 @@ class StatusWriter:
                 self._transport, self._as_written(patch), patch.condition, nominated, now_s=self._clock.now()
             )
             self._note_nomination(uid, nominated)
+            self._broken.discard(uid)
         except KubeError as error:
             if _is_passing(error):
                 _log.debug("pod status not written yet", pod=patch.pod.pod_key, err=str(error))
                 return not self._writing[uid]
             _log.warning("pod status not written", pod=patch.pod.pod_key, err=str(error))
+        except Exception as bug:  # noqa: BLE001  supervisor: it must not cost what others are to be told
+            _log.error("pod status broke", pod=patch.pod.pod_key, err=repr(bug))
+            return not self._writing[uid] or self._has_broken_before(uid)
         finally:
             del self._writing[uid]
             self._wake()
         return True
+
+    def _has_broken_before(self, uid: str) -> bool:
+        """Note that the word about a pod could not be written by a bug; one that repeats itself is given up."""
+        if uid in self._broken:
+            self._broken.discard(uid)
+            return True
+        self._broken.add(uid)
+        return False
 
     def _as_written(self, patch: PatchPodStatus) -> Pod:
         """Return the pod with the nomination that has to be cleared, also if the watch has not shown it yet."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.api import PODS_TO_ACTIVATE, CycleState, Pod, Status
-from scheduler.cycle.failure import handle_failure
+from scheduler.cycle.failure import handle_failure, newest_pending
 from scheduler.cycle.metrics import SCHEDULED
 from scheduler.failpoints import failpoint
 from scheduler.framework.diagnosis import one_node_fit_error
@@ -33,6 +33,7 @@ __all__ = [
     "binding_failed",
     "binding_succeeded",
     "permit_passed",
+    "rescue",
     "unreserve_and_forget",
 ]
 
@@ -76,6 +77,7 @@ def binding_failed(engine: Scheduler, job: StartBinding, status: Status) -> None
     """Give back what the pod took, wake the pods that this may help, and send the pod back or drop it."""
     job.framework.bindings -= 1
     pod = job.assumed
+    failpoint("binding.failed", pod)
     if job.is_waiting and status.is_rejected:
         status = _rejected_on_hold(engine, job, status)
     was_forgotten = unreserve_and_forget(engine, job)
@@ -94,6 +96,18 @@ def binding_failed(engine: Scheduler, job: StartBinding, status: Status) -> None
         engine.queue.move_all_to_active_or_backoff_queue(
             ASSIGNED_POD_DELETE, pod, None, lambda other: other.uid != pod.uid
         )
+
+
+def rescue(engine: Scheduler, job: StartBinding) -> None:
+    """Complete what ``binding_failed`` left undone when a bug ended it: no room is kept, and the pod is tried again.
+
+    For its supervisor; a pod that is neither in a queue nor on its way to a node would be forgotten for ever.
+    """
+    unreserve_and_forget(engine, job)
+    engine.queue.done(job.assumed.uid)
+    newest = newest_pending(engine, job.info.pod)
+    if newest is not None:
+        engine.queue.add(newest)
 
 
 def _rejected_on_hold(engine: Scheduler, job: StartBinding, status: Status) -> Status:

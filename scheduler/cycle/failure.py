@@ -31,6 +31,7 @@ __all__ = [
     "abandon",
     "cut_note",
     "handle_failure",
+    "newest_pending",
     "tell_unserved",
 ]
 
@@ -66,7 +67,7 @@ def handle_failure(
     engine.metrics.attempt(result, framework.profile_name, engine.perf_counter() - started_s)
     _note_rejectors(info, status)
     failpoint("failure.requeue", info.pod)
-    pod = _newest(engine, info.pod)
+    pod = newest_pending(engine, info.pod)
     if pod is None:
         engine.queue.done(info.pod.uid)
         return
@@ -97,7 +98,10 @@ def abandon(engine: Scheduler, error: Exception) -> None:
     assumed = engine.cache.get_pod(info.pod.pod_uid)
     if assumed is not None and engine.cache.is_assumed(info.pod.uid):
         engine.cache.forget_pod(assumed)
-    framework = engine.profiles[info.pod.spec.scheduler_name]
+    framework = engine.profiles.get(info.pod.spec.scheduler_name)
+    if framework is None:
+        engine.queue.done(info.pod.uid)
+        return
     status = Status.error(f"internal error: {type(error).__name__}: {error}", error)
     handle_failure(engine, framework, info, status, nominate="", started_s=engine.perf_counter())
 
@@ -139,7 +143,7 @@ def _note_rejectors(info: QueuedPodInfo, status: Status) -> None:
         _log.error("scheduling attempt failed", pod=info.pod.pod_key, plugin=status.plugin, error=status.message)
 
 
-def _newest(engine: Scheduler, pod: Pod) -> Pod | None:
+def newest_pending(engine: Scheduler, pod: Pod) -> Pod | None:
     """Return the pod as the watch knows it, or None if nothing is left to schedule."""
     newest = engine.pods.get(pod.pod_key)
     if newest is None:

@@ -98,16 +98,19 @@ class Scheduler:
 
     def schedule(self, info: QueuedPodInfo) -> None:
         """Try a pod that the queue has put in flight."""
+        self.attempting = info
         failpoint("decide.popped", info.pod)
+        self._attempt(info)
+        self.attempting = None
+
+    def _attempt(self, info: QueuedPodInfo) -> None:
         framework = self.profiles.get(info.pod.spec.scheduler_name)
         if framework is None:
             tell_unserved(self, info.pod)
         if framework is None or self._skips(framework, info.pod):
             self.queue.done(info.pod.uid)
             return
-        self.attempting = info
         self._try(framework, info)
-        self.attempting = None
 
     def _skips(self, framework: Framework, pod: Pod) -> bool:
         """Say whether the pod needs no attempt: it is being deleted, or was assumed while it waited."""
@@ -193,8 +196,17 @@ class Scheduler:
             return _Failure(Status.error(str(error), error))
         failpoint("decide.assumed", assumed)
         self.queue.delete_nominated_pod_if_exists(assumed)
-        framework, state, node_name = attempt.framework, attempt.state, attempt.node_name
-        job = StartBinding(framework, state, info, assumed, node_name, started_s)
+        job = StartBinding(attempt.framework, attempt.state, info, assumed, attempt.node_name, started_s)
+        try:
+            return self._admit(attempt, job)
+        except Exception:  # a bug, which the supervisor of the attempt will report
+            attempt.framework.waiting.remove(assumed.uid)
+            unreserve_and_forget(self, job)
+            raise
+
+    def _admit(self, attempt: Attempt, job: StartBinding) -> _Failure | None:
+        """Ask Reserve and Permit, and order the binding."""
+        framework, state, assumed, node_name = job.framework, job.state, job.assumed, job.node_name
         status = framework.run_reserve(state, assumed, node_name)
         if status is None:
             status, waits = framework.run_permit(state, assumed, node_name)

@@ -17,6 +17,9 @@ from tests.integration.daemon import LEASE
 from tests.integration.third_party.install import install
 
 SENT = "request.sent"
+FATAL = ("stop", "inbox", "lease", "relist")
+"""Areas in which an internal error, or what leads to it, ends the process."""
+
 LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE}"
 
 
@@ -50,6 +53,21 @@ def test_killed_at_every_failpoint(bench: FaultBench, tmp_path: Path) -> None:
     bench.figure("failpoints at which it died", exactly(len(names())), reached)
     bench.figure("failpoints", at_least(20), len(names()))
     bench.verdict()
+
+
+@fault(32, "an internal error at each of the failpoints, one after another")
+def test_internal_error_at_every_failpoint(bench: FaultBench, tmp_path: Path) -> None:
+    """A bug of our own at any moment costs at most the process, which is started again; no pod and no room."""
+    work = Work(bench, tmp_path)
+    moments = sorted(names().keys() - {"stop.draining"}, key=lambda name: name.partition(".")[0] not in FATAL)
+    for name in moments:
+        work.raised_at(name)  # those that end the process come first: a restart would hide what others left behind
+    bench.settle(timeout_s=120.0)
+    scheduler = work.scheduler
+    eventually(lambda: scheduler.daemon.metrics().total("scheduler_cache_size", type="assumed_pods") == 0, "no leak")
+    bench.figure("failpoints at which it went wrong", exactly(len(moments)), sum(map(work.is_reached, moments)))
+    bench.note(f"{scheduler.restarts} restarts")
+    bench.verdict(tolerated=["FailpointError"])
 
 
 class Work:
@@ -86,6 +104,21 @@ class Work:
         eventually(lambda: self.scheduler.leads, "the next one to lead", timeout_s=120.0)
         self._complete_gang()
         return self.scheduler.exits[restarts][1] == -signal.SIGKILL
+
+    def raised_at(self, name: str) -> None:
+        """Have something raise at a failpoint, once, and wait until there is a leader again."""
+        moment, restarts = self._points.order(name, "raise", times=1), self.scheduler.restarts
+        self._lead_to(name)()
+        moment.wait()
+        self._points.withdraw(name)
+        if name.partition(".")[0] in FATAL:
+            eventually(lambda: self.scheduler.restarts > restarts, f"the end after {name}", timeout_s=60.0)
+            self._cluster.client.call("DELETE", LEASE_PATH)
+        eventually(lambda: self.scheduler.leads, "somebody to lead", timeout_s=120.0)
+        self._complete_gang()
+
+    def is_reached(self, name: str) -> bool:
+        return bool(self._points.reached(name))
 
     def _lead_to(self, name: str) -> Callable[[], None]:
         """Return what brings the scheduler to a failpoint."""

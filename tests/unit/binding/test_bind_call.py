@@ -249,3 +249,20 @@ def test_lost_connection_does_not_open_the_throttle(bench_of, say):
     bench.run()
     assert open_then == [False, False]
     assert bench.call.throttle.is_open
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        pytest.param([("u1", "n1")], BindOutcome.BOUND, id="it took effect"),
+        pytest.param([("u1", "")] * 9, BindOutcome.UNREACHABLE, id="it did not"),
+        pytest.param([RuntimeError("bug"), ("u1", "n1")], BindOutcome.BOUND, id="the first reading breaks too"),
+    ],
+)
+def test_after_a_bug_of_ours_the_outcome_is_unknown(bench_of, show, answers, outcome):
+    """The request may have been sent: the room stays taken until the API server has said what is true."""
+    readings = [show(*answer) if isinstance(answer, tuple) else answer for answer in answers]
+    bench = bench_of(RuntimeError("bug"), *readings)
+    bench.run()
+    assert bench.outcomes == [(outcome, True)]
+    assert bench.transport.methods.count("POST") == 1

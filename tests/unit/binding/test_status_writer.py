@@ -348,3 +348,32 @@ def test_word_that_fails_after_it_was_withdrawn_is_not_said_again(bench_of, say,
 
     bench.play(script)
     assert bench.told == [("a", "old", "-"), *later]
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        pytest.param([RuntimeError("bug")], ["a", "b", "a"], id="once: it is told a little later"),
+        pytest.param([RuntimeError("bug"), None, RuntimeError("bug")], ["a", "b", "a"], id="again: it is given up"),
+    ],
+)
+def test_a_bug_costs_at_most_its_own_word(bench_of, say, answers, told):
+    """The others are told, and the writer goes on."""
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+        await asyncio.sleep(0)
+
+    bench = bench_of(*(answer or say(200) for answer in answers), workers=1, sleep=sleep)
+
+    async def script():
+        bench.writer.put(word("a"))
+        bench.writer.put(word("b"))
+        while len(bench.transport.sent) < len(told):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    bench.play(script)
+    assert sorted(name for name, _, _ in bench.told) == sorted(told)
+    assert slept == [RETRY_S]
+    assert len(bench.writer) == 0
