@@ -11,9 +11,9 @@ Invariant: a pod is in ``_everything``, or in ``_by_key`` under each of its keys
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 
-from scheduler.api.events import HintIndex, WantedKey
+from scheduler.api.events import HintIndex, Offer, WantedKey
 from scheduler.model.pod import Pod
 from scheduler.telemetry.logging import get_logger
 
@@ -28,10 +28,11 @@ class Listeners:
     An index that fails finds everybody: a bug in it may cost vain questions but never strands a pod.
     """
 
-    __slots__ = ("_by_key", "_everything", "_index", "_wanted")
+    __slots__ = ("_by_key", "_everything", "_has_failed", "_index", "_wanted")
 
     def __init__(self, index: HintIndex) -> None:
         self._index = index
+        self._has_failed = False
         self._wanted: dict[str, frozenset[WantedKey]] = {}
         self._by_key: dict[Hashable, dict[Hashable, dict[str, None]]] = {}
         self._everything: dict[str, None] = {}
@@ -68,24 +69,20 @@ class Listeners:
         if not self._wanted:
             return self._everything
         try:
-            found = self._find(old, new)
+            offers = self._index.offered(old, new)
+            if offers is not None:
+                return self._find(offers)
         except Exception as error:  # noqa: BLE001  see the class
             self._report(error)
-            found = None
-        if found is None:
-            return {**self._wanted, **self._everything}
-        return set(self._everything).union(*found) if found else self._everything
+        return {**self._wanted, **self._everything}
 
-    def _find(self, old: object | None, new: object | None) -> list[dict[str, None]] | None:
-        offers = self._index.offered(old, new)
-        if offers is None:
-            return None
+    def _find(self, offers: Iterable[Offer]) -> Collection[str]:
         found: list[dict[str, None]] = []
         for where, whats in offers:
             here = self._by_key.get(where)
             if here is not None:
                 found += [here[what] for what in here.keys() & whats]
-        return found
+        return set(self._everything).union(*found) if found else self._everything
 
     def _wanted_by(self, pod: Pod) -> frozenset[WantedKey] | None:
         try:
@@ -96,4 +93,6 @@ class Listeners:
             return None
 
     def _report(self, error: Exception) -> None:
-        _log.error("index of a queueing hint failed, hint asked", error=repr(error))
+        log = _log.debug if self._has_failed else _log.error  # it may fail at each event
+        self._has_failed = True
+        log("index of a queueing hint failed, hint asked about all pods", error=repr(error))
