@@ -55,12 +55,12 @@ def _trust(context: ssl.SSLContext, ca_pem: bytes | None) -> None:
 
 
 def _identify(context: ssl.SSLContext, client_pem: bytes) -> None:
-    with _as_file(client_pem) as path:
-        try:
+    try:
+        with _as_file(client_pem) as path:
             # An encrypted key must not make OpenSSL ask for a password on the terminal.
             context.load_cert_chain(path, password=lambda: b"")
-        except (ssl.SSLError, ValueError) as error:
-            raise CredentialsError(f"client certificate and key cannot be used: {_reason(error)}") from None
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError; there may be no descriptor left for the file
+        raise CredentialsError(f"client certificate and key cannot be used: {_reason(error)}") from None
 
 
 @contextlib.contextmanager
@@ -80,4 +80,4 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "reason", None) or type(error).__name__
+    return getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__

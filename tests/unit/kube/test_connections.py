@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import ssl
@@ -14,6 +15,7 @@ import pytest
 import trustme
 import uvloop
 
+from scheduler.kube.client_tls import client_context
 from scheduler.kube.connection import Endpoint, connect
 from scheduler.kube.credentials import TlsMaterial
 from scheduler.kube.errors import CredentialsError, TransportError
@@ -462,3 +464,16 @@ def test_a_handshake_that_fails_closes_nothing_but_its_own_socket(new_loop):
     with resetting_server() as port, Bystander() as bystander, asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(play(port))
     assert bystander.robbed == 0
+
+
+def test_a_client_key_without_a_descriptor_to_read_it_from_keeps_the_old_connections(monkeypatch):
+    """OpenSSL takes keys from files; when the process has no descriptor left that is no error of its own kind."""
+
+    def exhausted(*_arguments):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    leaf = trustme.CA().issue_cert("client")
+    pem = leaf.private_key_pem.bytes() + leaf.cert_chain_pems[0].bytes()
+    monkeypatch.setattr(os, "memfd_create", exhausted)
+    with pytest.raises(CredentialsError, match="Too many open files"):
+        client_context(TlsMaterial(client_pem=pem))
