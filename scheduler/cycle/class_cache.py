@@ -23,21 +23,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api import MAX_NODE_SCORE, BoolColumn, CycleState, IntColumn, NodesView, Pod
+from scheduler.api import MAX_NODE_SCORE, BoolColumn, CycleState, IntColumn, Pod
 from scheduler.cycle.attempt import Attempt
-from scheduler.cycle.feasible import all_rows, num_nodes_to_find
 from scheduler.cycle.leaders import NO_TOTAL, Leaders
-from scheduler.cycle.select import select_node
+from scheduler.cycle.ranked import Ranked
 from scheduler.framework.columns import are_in_range
-from scheduler.framework.coupled import Filtered
 from scheduler.framework.reuse import Ranking, ReusePoint
-from scheduler.framework.scoring import PluginScores, Scores
 from scheduler.state.cache.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from scheduler.cycle.schedule_one import Scheduler
 
-__all__ = ["ClassCache"]
+__all__ = ["ClassCache", "ClassKey"]
 
 _MAX_CLASSES = 64
 _MAX_SEEN = 1024
@@ -78,20 +75,13 @@ class ClassCache:
         self._seen.clear()
         self._latest = None
 
-    def key_of(
-        self, engine: Scheduler, attempt: Attempt, standing: tuple[Hashable | None, ...] | None
-    ) -> ClassKey | None:
-        """Return the class of the pod, whose standing key is given; None if nothing can be shared in this attempt."""
+    def key_of(self, attempt: Attempt, standing: tuple[Hashable | None, ...]) -> ClassKey | None:
+        """Return the class of the pod, whose standing key is given; None if none is to be looked up for it."""
         framework, pod = attempt.framework, attempt.pod
-        if standing is None or not self._max_classes or not framework.reuse.is_available:
-            return None
-        if engine.extenders or engine.queue.nominated_nodes:
+        if not self._max_classes or not framework.reuse.is_available:
             return None
         self._misses_in_row += 1
         if self._misses_in_row > _COLD_AFTER and self._misses_in_row % _COLD_STRIDE:
-            return None
-        size = len(attempt.nodes)
-        if pod.status.nominated_node_name or num_nodes_to_find(engine, framework, size) < size:
             return None
         signature = framework.reuse.key(standing, pod)
         return None if signature is None else (framework.profile_name, signature)
@@ -130,12 +120,8 @@ class ClassCache:
                 self._classes.popitem(last=False)
 
 
-class _Class:
-    """One ranking.
-
-    Attributes:
-        num_fitting: nodes that the pod fits.
-    """
+class _Class(Ranked):
+    """One ranking."""
 
     def __init__(  # noqa: PLR0917  what one finished attempt left
         self,
@@ -146,16 +132,12 @@ class _Class:
         columns: tuple[BoolColumn, BoolColumn],
         raw: list[IntColumn],
     ) -> None:
-        self._reuse = reuse
+        stands, fits = columns
+        super().__init__(reuse, reuse.coupled(key[1]), state, reuse.rankings(state), fits)
         self._judge = reuse.judge(state)
-        self._coupled = reuse.coupled(key[1])
-        self._state = state
-        self._rankings: list[Ranking] = reuse.rankings(state)
         self._generation = snapshot.generation
         self._images_generation = snapshot.images_generation
-        self._stands, self._fits = columns
-        self.num_fitting = int(np.count_nonzero(self._fits))
-        self._fitting: NDArray[np.intp] | None = None
+        self._stands = stands
         self._raw = raw
         self._normalized = [
             column if ranking.normalizes is False else column.copy() for column, ranking in self._pairs()
@@ -165,7 +147,7 @@ class _Class:
     def of(cls, key: ClassKey, snapshot: Snapshot, attempt: Attempt) -> _Class | None:
         """Return the ranking of a finished ordinary attempt over all nodes, or None if it cannot be shared."""
         reuse, pod = attempt.framework.reuse, attempt.pod
-        if attempt.pre_filter is None or attempt.pre_filter.node_names is not None:
+        if attempt.pre_filter is not None and attempt.pre_filter.node_names is not None:
             return None
         if not reuse.coupled(key[1]).have_skipped(attempt.state):
             return None
@@ -199,64 +181,17 @@ class _Class:
         self._generation = snapshot.generation
         return True
 
-    def decide(self, engine: Scheduler, attempt: Attempt) -> bool:
-        """Let the coupled plugins have their say and fill in the node; False: it is a case for the ordinary way."""
-        nodes = engine.snapshot
-        # A trial: should the ordinary way be taken after all, the plugins must not find what they said here.
-        state = CycleState(record_plugin_metrics=attempt.state.record_plugin_metrics)
-        state.adopt(attempt.state)
-        state.adopt(self._state)
-        filtered = self._reuse.guarded(self._coupled.filter, state, attempt.pod, nodes)
-        if filtered is None:
-            return False
-        rows = self._feasible(filtered)
-        if not len(rows):
-            return False  # its reasons have to be worked out
-        attempt.feasible = rows
-        if len(rows) == 1:
-            attempt.node_name = nodes.names[int(rows[0])]
-        elif not self._choose(engine, attempt, state):
-            attempt.feasible = rows[:0]  # the ordinary way has to find them itself
-            return False
-        attempt.num_evaluated = len(nodes)
-        attempt.state.adopt(state)
-        return True
-
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _feasible(self, filtered: Filtered) -> NDArray[np.intp]:
-        """Return the rows on which both the local and the coupled plugins let the pod."""
-        if filtered.ok is not None:
-            ok = self._fits & filtered.ok
-            if int(np.count_nonzero(ok)) < self.num_fitting:
-                rows: NDArray[np.intp] = ok.nonzero()[0]
-                return rows
-        if self._fitting is None:
-            size = len(self._fits)
-            self._fitting = all_rows(size) if self.num_fitting == size else self._fits.nonzero()[0]
-        return self._fitting
+    def _columns(self) -> Iterator[tuple[Ranking, IntColumn, IntColumn]]:
+        return zip(self._rankings, self._raw, self._normalized, strict=True)
 
-    def _choose(self, engine: Scheduler, attempt: Attempt, state: CycleState) -> bool:
-        """Rank the feasible rows, of which there are several, and choose one; False if a plugin cannot say."""
-        nodes, rows = engine.snapshot, attempt.feasible
-        view = nodes if len(rows) == len(nodes) else nodes.take(rows)
-        scored = self._reuse.guarded(self._coupled.score, state, attempt.pod, view)
-        if scored is None:
-            return False
-        is_narrowed = len(rows) < self.num_fitting
-        if not is_narrowed and not scored and engine.observer is None:
-            attempt.node_name = nodes.names[engine.choose(nodes, self._leaders.best(), engine.random)]
-            return True
-        totals = self._leaders.totals[rows]
-        renewed = self._renormalize(rows, view, attempt.pod, totals) if is_narrowed else {}
-        if renewed is None:
-            return False
-        for _, weight, scores in scored:
-            totals += scores if weight == 1 else scores * weight
-        shown = self._shown(rows, renewed, scored) if engine.observer is not None else []
-        attempt.scores = Scores(view, shown, totals)
-        select_node(engine, attempt)
-        return True
+    def _totals(self, rows: NDArray[np.intp]) -> IntColumn:
+        totals = self._leaders.totals
+        return totals.copy() if len(rows) == len(totals) else totals[rows]
+
+    def _best(self) -> Sequence[int]:
+        return self._leaders.best()
 
     def _pairs(self) -> Iterator[tuple[IntColumn, Ranking]]:
         return zip(self._raw, self._rankings, strict=True)
@@ -301,7 +236,7 @@ class _Class:
         is_new = self._fits.item(row) is not fits
         if is_new:
             self._fits[row] = fits
-            self._fitting = None
+            self._fits_changed()
             self.num_fitting += 1 if fits else -1
             changed.update(i for i, ranking in enumerate(self._rankings) if ranking.normalizes)
         for i, score in scores:
@@ -342,27 +277,3 @@ class _Class:
         totals[~self._fits] = NO_TOTAL
         self._leaders = Leaders(totals)
         return True
-
-    def _renormalize(
-        self, rows: NDArray[np.intp], view: NodesView, pod: Pod, totals: IntColumn
-    ) -> dict[str, IntColumn] | None:
-        """Scale scores to the best of these rows, not of all that fit, and correct their totals; None if one cannot."""
-        renewed: dict[str, IntColumn] = {}
-        for (raw, ranking), normalized in zip(self._pairs(), self._normalized, strict=True):
-            if ranking.normalizes:
-                scores = self._reuse.normalize(ranking.name, self._state, pod, view, raw[rows])
-                if scores is None:
-                    return None
-                change = scores - normalized[rows]
-                totals += change if ranking.weight == 1 else change * ranking.weight
-                renewed[ranking.name] = scores
-        return renewed
-
-    def _shown(
-        self, rows: NDArray[np.intp], renewed: dict[str, IntColumn], scored: Sequence[PluginScores]
-    ) -> list[PluginScores]:
-        """Return the normalized scores of all plugins, for an observer."""
-        shown: list[PluginScores] = list(scored)
-        for ranking, normalized in zip(self._rankings, self._normalized, strict=True):
-            shown.append((ranking.name, ranking.weight, renewed.get(ranking.name, normalized[rows])))
-        return self._reuse.in_order(shown)

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from scheduler.api import PODS_TO_ACTIVATE, Clock, Code, CycleState, Pod, QueuedPodInfo, Random, Status
 from scheduler.config.types import SchedulerConfiguration
 from scheduler.cycle.attempt import Attempt
-from scheduler.cycle.class_cache import ClassCache
+from scheduler.cycle.class_cache import ClassCache, ClassKey
 from scheduler.cycle.conclude import activate_requested, unreserve_and_forget
 from scheduler.cycle.failure import handle_failure, tell_unserved
-from scheduler.cycle.feasible import find_feasible
+from scheduler.cycle.feasible import find_feasible, num_nodes_to_find
 from scheduler.cycle.metrics import CycleMetrics, NullCycleMetrics
 from scheduler.cycle.score import score_feasible
 from scheduler.cycle.select import Choice, choose_uniformly, select_node
@@ -151,11 +151,9 @@ class Scheduler:
         """Fill in the node, or "" if none fits; returns why the attempt must end otherwise."""
         if not len(self.snapshot):
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (NO_NODES_MESSAGE,), cause=NoNodesError())
-        standing = attempt.framework.standing.key(attempt.pod)
-        key = self.class_cache.key_of(self, attempt, standing)
-        if key is not None and self.class_cache.try_reuse(key, self, attempt):
+        is_decided, key = self._decide_from_what_is_kept(attempt)
+        if is_decided:
             return None
-        attempt.answers = self.standing.of(attempt.framework, standing, attempt.pod, self.snapshot)
         trace = Trace(self.perf_counter)
         status = find_feasible(self, attempt)
         trace.step("Computing predicates done")
@@ -170,6 +168,37 @@ class Scheduler:
             trace.step("Prioritizing done")
         trace.log_if_long(attempt.pod.pod_key)
         return status
+
+    def _decide_from_what_is_kept(self, attempt: Attempt) -> tuple[bool, ClassKey | None]:
+        """Decide without asking all plugins about all nodes, if that can be done; returns the pod's class, too."""
+        framework = attempt.framework
+        standing = framework.standing.key(attempt.pod)
+        if standing is None:
+            return False, None
+        at_once = self._looks_at_all_nodes_as_they_are(attempt)
+        key = self.class_cache.key_of(attempt, standing) if at_once else None
+        if key is not None and self.class_cache.try_reuse(key, self, attempt):
+            return True, key
+        known = self.standing.of(framework, standing, attempt.pod, self.snapshot)
+        if known is None:
+            return False, key
+        attempt.answers = known.answers
+        # What is measured plugin by plugin takes the ordinary way.
+        if not at_once or known.ranking is None or attempt.state.record_plugin_metrics:
+            return False, key
+        if not known.ranking.decide(self, attempt):
+            return False, key
+        self.standing.hits += 1
+        if key is not None:
+            self.class_cache.remember(key, self, attempt)
+        return True, key
+
+    def _looks_at_all_nodes_as_they_are(self, attempt: Attempt) -> bool:
+        """Say whether all nodes are looked at, by plugins alone and without nominated pods on them."""
+        if self.extenders or self.queue.nominated_nodes or attempt.pod.status.nominated_node_name:
+            return False
+        size = len(attempt.nodes)
+        return num_nodes_to_find(self, attempt.framework, size) >= size
 
     def _post_filter(self, attempt: Attempt) -> _Failure:
         """Say why the pod fits nowhere, and what PostFilter made of it."""

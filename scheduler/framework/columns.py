@@ -9,7 +9,15 @@ import numpy as np
 
 from scheduler.api import MAX_NODE_SCORE, BoolColumn, IntColumn, ScoreColumn, Verdicts
 
-__all__ = ["are_in_range", "are_verdicts", "as_bool_column", "as_int_column", "as_score_column", "totals_type"]
+__all__ = [
+    "add_weighted",
+    "are_in_range",
+    "are_verdicts",
+    "as_bool_column",
+    "as_int_column",
+    "as_score_column",
+    "totals_type",
+]
 
 _BOOL = np.dtype(np.bool_)  # there is one object of each plain dtype
 _INT16 = np.dtype(np.int16)
@@ -63,3 +71,10 @@ def are_in_range(scores: ScoreColumn) -> bool:
 def totals_type(weights: Iterable[int]) -> np.dtype[np.signedinteger[Any]]:
     """Return the type of the sums of scores with these weights: the narrowest of int16 and int64 that holds them."""
     return _INT16 if sum(weights) * MAX_NODE_SCORE <= _MAX_INT16 else _INT64
+
+
+def add_weighted(totals: ScoreColumn, scores: ScoreColumn, weight: int) -> None:
+    """Add normalized scores, or a change of them, to the totals of ``totals_type`` in place."""
+    if scores.dtype is not totals.dtype:
+        scores = scores.astype(totals.dtype)
+    totals += scores if weight == 1 else scores * weight

@@ -11,22 +11,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler.api import (
     BoolColumn,
     Code,
     CycleState,
     FilterPlugin,
-    IntColumn,
     NodesView,
+    Plugin,
     Pod,
     PreFilterPlugin,
     PreScorePlugin,
+    ScoreColumn,
     ScorePlugin,
     Status,
 )
-from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column
+from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column, as_score_column
 
-__all__ = ["Coupled", "Filtered", "Weighted"]
+__all__ = ["Coupled", "Filtered", "Weighted", "is_local"]
 
 
 class Filtered(NamedTuple):
@@ -40,7 +44,7 @@ class Weighted(NamedTuple):
 
     name: str
     weight: int
-    scores: IntColumn
+    scores: ScoreColumn
 
 
 class Coupled:
@@ -64,17 +68,15 @@ class Coupled:
 
         Args:
             pre_filter: in their order, as the others.
-            filters: each of them has a PreFilter.
+            filters: those without a PreFilter are always asked.
             pre_score: PreScore plugins.
-            scorers: with their weights; each of them has a PreScore.
+            scorers: with their weights; those without a PreScore are always asked.
             must_skip: names of plugins that are local for other pods, or must be asked node by node.
         """
         self._pre_filter = tuple(pre_filter)
         self._filters = tuple(filters)
         self._pre_score = tuple(pre_score)
-        self._scorers = tuple(
-            (plugin, weight, type(plugin).normalize is not ScorePlugin.normalize) for plugin, weight in scorers
-        )
+        self._scorers = tuple(_Scorer.of(plugin, weight) for plugin, weight in scorers)
         self._must_skip = must_skip
         self.names = frozenset(plugin.name for plugin in (*pre_filter, *pre_score))
 
@@ -105,8 +107,18 @@ class Coupled:
             ok = verdicts.ok if ok is None else ok & verdicts.ok
         return Filtered(ok)
 
-    def score(self, state: CycleState, pod: Pod, feasible: NodesView) -> list[Weighted] | None:
-        """Run PreScore and Score over the feasible nodes; None: it is a case for the ordinary way."""
+    def score(
+        self, state: CycleState, pod: Pod, feasible: NodesView, nodes: NodesView, rows: NDArray[np.intp]
+    ) -> list[Weighted] | None:
+        """Run PreScore and Score over the feasible nodes; None: it is a case for the ordinary way.
+
+        Args:
+            state: of the attempt.
+            pod: the pod.
+            feasible: the feasible nodes.
+            nodes: all nodes.
+            rows: which of them are feasible.
+        """
         skipped = state.skip_score_plugins = state.skip_score_plugins - self.names
         for plugin in self._pre_score:
             status: Any = plugin.pre_score(state, pod, feasible)
@@ -114,17 +126,48 @@ class Coupled:
                 skipped.add(plugin.name)
             elif status is not None or plugin.name in self._must_skip:
                 return None
+        # Few nodes are out of the running: to score them, too, costs less than to gather the others' columns.
+        are_most = len(rows) < len(nodes) < 2 * len(rows)
         scored: list[Weighted] = []
-        for scorer, weight, normalizes in self._scorers:
-            if scorer.name in skipped:
+        for scorer in self._scorers:
+            if scorer.plugin.name in skipped:
                 continue
-            scores = as_int_column(scorer.score_all(state, pod, feasible), len(feasible))
-            if scores is not None and normalizes:
-                scores = as_int_column(scorer.normalize(state, pod, feasible, scores), len(feasible))
+            if are_most and scorer.is_of_node:
+                all_scores = as_score_column(scorer.plugin.score_all(state, pod, nodes), len(nodes))
+                scores = None if all_scores is None else all_scores[rows]
+            else:
+                scores = as_score_column(scorer.plugin.score_all(state, pod, feasible), len(feasible))
+            if scores is not None and scorer.normalizes:
+                raw = scores.astype(np.int64, copy=False)
+                scores = as_int_column(scorer.plugin.normalize(state, pod, feasible, raw), len(feasible))
             if scores is None or not are_in_range(scores):
                 return None
-            scored.append(Weighted(scorer.name, weight, scores))
+            scored.append(Weighted(scorer.plugin.name, scorer.weight, scores))
         return scored
+
+
+class _Scorer(NamedTuple):
+    """A Score plugin.
+
+    Attributes:
+        weight: of its scores.
+        normalizes: whether it brings its scores to 0..100 itself.
+        is_of_node: whether a node's score depends on no other node; so it is with a plugin that gives signatures.
+    """
+
+    plugin: ScorePlugin
+    weight: int
+    normalizes: bool
+    is_of_node: bool
+
+    @classmethod
+    def of(cls, plugin: ScorePlugin, weight: int) -> _Scorer:
+        return cls(plugin, weight, type(plugin).normalize is not ScorePlugin.normalize, is_local(plugin))
+
+
+def is_local(plugin: Plugin) -> bool:
+    """Say whether the plugin gives a signature."""
+    return type(plugin).node_signature is not Plugin.node_signature
 
 
 def _is_skip(status: Status | None) -> bool:

@@ -81,6 +81,10 @@ class Guard:
         self._watched[plugin] = (own_s, on_overrun)
         self._budget_s = min(self._budget_s, own_s)
 
+    def watches(self, plugin: str) -> bool:
+        """Say whether the plugin's own calls are watched, so that it must not be called together with others."""
+        return plugin in self._watched
+
     def call(self, plugin: str, point: str, function: Callable[[*Ts], R], *args: *Ts) -> R:
         """Call ``function``.
 

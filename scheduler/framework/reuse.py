@@ -32,7 +32,7 @@ from scheduler.api import (
 )
 from scheduler.framework.calls import Calls
 from scheduler.framework.columns import are_in_range, as_int_column
-from scheduler.framework.coupled import Coupled
+from scheduler.framework.coupled import Coupled, is_local
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER, NORMALIZE
 from scheduler.framework.scoring import PluginScores
@@ -219,11 +219,6 @@ class Judge:
     def raw_scores(self, state: CycleState, pod: Pod, nodes: NodesView) -> list[IntColumn]:
         """Return each scorer's raw scores of all nodes of a view."""
         return [np.array(p.score_all(state, pod, nodes), np.int64) for p in self._scorers]
-
-
-def is_local(plugin: Plugin) -> bool:
-    """Say whether the plugin gives a signature."""
-    return type(plugin).node_signature is not Plugin.node_signature
 
 
 def _passes(

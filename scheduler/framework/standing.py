@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.api import (
+    BoolColumn,
     Code,
     CycleState,
     FilterPlugin,
@@ -36,6 +37,7 @@ from scheduler.api import (
 )
 from scheduler.framework.calls import Calls
 from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column, totals_type
+from scheduler.framework.coupled import Coupled
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER
 
@@ -108,11 +110,13 @@ class Answers:
         verdicts: of the covered Filter plugins that do not Skip.
         scores: of the covered Score plugins that do not Skip.
         weighted: sum of the covered scores if all nodes are feasible.
+        coupled: the plugins that are not covered; None if they must be asked one by one.
     """
 
     __slots__ = (
         "_filters",
         "_scorers",
+        "coupled",
         "covered",
         "nodes",
         "prepared_scores",
@@ -130,6 +134,7 @@ class Answers:
         verdicts: Mapping[FilterPlugin, Verdicts],
         scores: Mapping[ScorePlugin, KeptScores],
         weighted: ScoreColumn,
+        coupled: Coupled | None,
     ) -> None:
         self.nodes = nodes
         self.state = prepared.state
@@ -141,6 +146,15 @@ class Answers:
         self.verdicts = {plugin.name: KeptVerdicts(kept) for plugin, kept in verdicts.items()}
         self.scores = {plugin.name: kept for plugin, kept in scores.items()}
         self.weighted = weighted
+        self.coupled = coupled
+
+    @property
+    def fits(self) -> BoolColumn:
+        """Return which rows no covered Filter plugin rules out."""
+        fits = np.ones(len(self.nodes), np.bool_)
+        for kept in self.verdicts.values():
+            fits &= kept.verdicts.ok
+        return fits
 
     def hold_for(self, pod: Pod, rows: Sequence[int], infos: Sequence[NodeView]) -> bool:
         """Say whether nothing has to be asked anew after the node objects of these rows were replaced.
@@ -229,7 +243,26 @@ class StandingPoint:
         weighted = np.zeros(len(nodes), self._totals_type)
         for scorer, kept in scores.items():
             weighted += kept.normalized.astype(self._totals_type) * self._totals_type.type(self._weights[scorer])
-        return Answers(nodes, frozenset(p.name for p in covered), prepared, verdicts, scores, weighted)
+        names = frozenset(p.name for p in covered)
+        return Answers(nodes, names, prepared, verdicts, scores, weighted, self._coupled(covered))
+
+    def _coupled(self, covered: set[Plugin]) -> Coupled | None:
+        filters = [p for p in self._filters if p not in covered]
+        scorers = [(p, self._weights[p]) for p in self._scorers if p not in covered]
+        rest: list[Plugin] = [*self._pre_filter, *self._filters, *self._pre_score, *self._scorers]
+        if any(self._calls.guard.watches(p.name) for p in rest if p not in covered):
+            return None
+        if any(type(p).filter_all is FilterPlugin.filter_all for p in filters):
+            return None
+        if any(type(p).score_all is ScorePlugin.score_all for p, _ in scorers):
+            return None
+        return Coupled(
+            [p for p in self._pre_filter if p not in covered],
+            filters,
+            [p for p in self._pre_score if p not in covered],
+            scorers,
+            frozenset(p.name for p in self._plugins if p not in covered),
+        )
 
     def _prepare(self, covered: set[Plugin], pod: Pod, nodes: NodesView) -> _Prepared | None:
         """Run PreFilter and PreScore; None unless every plugin goes on or Skips."""

@@ -7,7 +7,6 @@ where the other declared features concern updates of running pods only.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -43,8 +42,10 @@ _REQUIRED: StateKey[frozenset[str]] = StateKey("PreFilterNodeDeclaredFeatures")
 
 
 def _restarts_all_containers(pod: Pod) -> bool:
-    containers = chain(pod.spec.containers, pod.spec.init_containers)
-    return any(rule.action == "RestartAllContainers" for c in containers for rule in c.restart_policy_rules)
+    ruled = [c for c in (*pod.spec.containers, *pod.spec.init_containers) if c.restart_policy_rules]
+    return (
+        any(rule.action == "RestartAllContainers" for c in ruled for rule in c.restart_policy_rules) if ruled else False
+    )
 
 
 def _shares_host_network_in_user_namespace(pod: Pod) -> bool:
@@ -59,7 +60,7 @@ _NEEDS: Mapping[str, Callable[[Pod], bool]] = {
 
 def required_features(pod: Pod) -> frozenset[str]:
     """Return the features that a node must declare to run the pod."""
-    return frozenset(feature for feature, is_needed in _NEEDS.items() if is_needed(pod))
+    return frozenset([feature for feature, is_needed in _NEEDS.items() if is_needed(pod)])
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):

@@ -139,6 +139,36 @@ def test_equal_pods_do_share() -> None:
         assert cluster.core.engine.class_cache.hits == 8
 
 
+def test_pods_of_different_sizes_share_what_node_objects_say() -> None:
+    """From the third on, by a ranking, but in one attempt of ten, in which every plugin is measured."""
+    with Harness() as cluster:
+        for i in range(200):
+            cluster.put(b.node(f"n{i}").capacity(cpu="4", memory="8Gi", pods="110").obj())
+        for i in range(100):
+            assert cluster.schedule(b.pod(f"p{i}").requests(cpu=f"{i + 1}m").obj())
+        assert cluster.core.engine.class_cache.hits == 0
+        assert 70 <= cluster.core.engine.standing.hits <= 98
+
+
+def test_a_node_of_which_kept_answers_rule_out_the_pod_does_not_set_the_scale() -> None:
+    """The one node that is preferred is cordoned, so the others are scaled to the best of them."""
+    with Harness(choose=choose_smallest_name) as cluster:
+        cluster.core.engine.observer = None  # it would want to hear of the cordoned node
+        best = b.node("best").capacity(cpu="4", memory="8Gi", pods="110").label("disk", "ssd").zone("a")
+        cluster.put(best.cordoned().obj())
+        for i in range(100):
+            cluster.put(b.node(f"plain-{i}").capacity(cpu="4", memory="8Gi", pods="110").zone("b").obj())
+            busy = b.node(f"busy-{i}").capacity(cpu="4", memory="8Gi", pods="110").zone("b").label("disk", "ssd")
+            cluster.put(busy.obj(), b.pod(f"load-{i}").requests(cpu="3", memory="6Gi").on(f"busy-{i}").obj())
+        wanted = b.pod("x").prefers_node(10, b.in_("disk", "ssd")).prefers_node(90, b.in_(ZONE, "a"))
+        nodes = [
+            cluster.schedule(wanted.set("metadata.name", f"p{i}").requests(cpu=f"{i + 1}m", memory=f"{i + 1}Mi").obj())
+            for i in range(20)
+        ]
+        assert {node[:5] for node in nodes} == {"busy-"}
+        assert cluster.core.engine.standing.hits > 10
+
+
 def test_pods_that_repel_their_like_share_what_nodes_alone_say() -> None:
     """Where the last pod went is asked anew for each, how well the nodes suit is not."""
     with Harness() as cluster:

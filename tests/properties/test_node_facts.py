@@ -1,4 +1,4 @@
-"""Scores from kept columns are those of the per-node form, whatever happened to the nodes in between."""
+"""Verdicts and scores from kept columns are those of the per-node form, whatever happened to the nodes in between."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _node(rng: random.Random, name: str, *, is_usual: bool):
     cpu, memory = rng.choice(CAPACITIES), rng.choice(CAPACITIES)
     if not is_usual and rng.random() < 0.2:
         cpu, memory = rng.choice([(0, 5), (5, 0), (0, 0), (MAX_EXACT_CAPACITY + 1, 5)])
-    return b.node(name).capacity(cpu=f"{cpu}m", memory=str(memory), pods="1000").obj()
+    return b.node(name).capacity(cpu=f"{cpu}m", memory=str(memory), pods=rng.choice(("1", "1000"))).obj()
 
 
 def _amount(rng: random.Random) -> int:
@@ -44,7 +44,7 @@ def _pod(rng: random.Random, name: str):
 
 @given(seed=st.integers(0, 2**32), is_usual=st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_kept_columns_score_as_single_nodes_do(seed: int, is_usual: bool) -> None:
+def test_kept_columns_judge_and_score_as_single_nodes_do(seed: int, is_usual: bool) -> None:
     """Nodes come, go and change, pods come and go; both plugins are asked in between, about all nodes and about some."""
     rng = random.Random(seed)
     weights = tuple(ResourceSpec(name, rng.choice((1, 1, 3))) for name in ("cpu", "memory"))
@@ -72,12 +72,17 @@ def test_kept_columns_score_as_single_nodes_do(seed: int, is_usual: bool) -> Non
 
 def _agree(rng: random.Random, plugins, pod, snapshot: Snapshot) -> None:
     rows = [row for row in range(len(snapshot)) if rng.random() < 0.6]
+    fit, balanced = plugins
     for view in (snapshot, snapshot.take(rows)):
-        for plugin in plugins:
+        for plugin in (fit, balanced):
             state = CycleState()
             plugin.pre_score(state, pod, view)
             single = [plugin.score(state, pod, info) for info in view.infos]
             assert plugin.score_all(state, pod, view).tolist() == single, plugin.name
+        state = CycleState()
+        fit.pre_filter(state, pod, view)
+        fitting = [fit.filter(state, pod, info) is None for info in view.infos]
+        assert fit.filter_all(state, pod, view).ok.tolist() == fitting
 
 
 def test_a_definition_that_raises_is_asked_again() -> None:

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from scheduler.api import (
     CycleState,
     EventRegistration,
-    FloatColumns,
     Handle,
     IntColumn,
-    NodeFacts,
     NodesView,
     NodeView,
     Pod,
@@ -32,7 +30,8 @@ from scheduler.api import (
 from scheduler.config.args import NodeResourcesBalancedAllocationArgs
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from scheduler.plugins.node_resources.blocks import blocks
-from scheduler.plugins.node_resources.bounded import MAX_EXACT_CAPACITY, bounded, bounded_columns
+from scheduler.plugins.node_resources.bounded import bounded, bounded_columns
+from scheduler.plugins.node_resources.usual import USUAL_RESOURCES, Usual, balance, usual
 
 __all__ = ["NAME", "BalancedAllocation", "new"]
 
@@ -48,12 +47,11 @@ class BalancedAllocation(PreScorePlugin, ScorePlugin):
     """Scores by the change of balance; pods that request nothing are not scored."""
 
     name: ClassVar[str] = NAME
-    __slots__ = ("_resources", "_usage")
+    __slots__ = ("_is_usual", "_resources")
 
     def __init__(self, resources: tuple[str, ...]) -> None:
         self._resources = resources
-        is_usual = len(resources) == 2 and all(name in _NATIVE for name in resources)
-        self._usage = NodeFacts(5, lambda node: _usage(node, resources)) if is_usual else None
+        self._is_usual = len(resources) == len(USUAL_RESOURCES) and set(resources) == USUAL_RESOURCES
 
     def events(self) -> Sequence[EventRegistration]:
         return ()
@@ -86,10 +84,10 @@ class BalancedAllocation(PreScorePlugin, ScorePlugin):
         wanted = self._wanted_in(state, pod)
         if not wanted:
             return np.zeros(len(nodes), np.int64)
-        if self._usage is not None and len(wanted) == len(self._resources):
-            facts = nodes.facts(self._usage)
-            if facts is not None:
-                return _score_pair(facts, wanted[0][1], wanted[1][1])
+        numbers = usual(nodes) if self._is_usual else None
+        if numbers is not None:
+            amounts = dict(wanted)
+            return _score_pair(numbers, amounts[CPU], amounts[MEMORY])
         columns = [bounded_columns(nodes.allocatable(name), nodes.requested(name), amount) for name, amount in wanted]
         capacities, used, used_with_pod = zip(*columns, strict=True)
         offered = [capacity > 0 for capacity in capacities]
@@ -120,41 +118,26 @@ class BalancedAllocation(PreScorePlugin, ScorePlugin):
         return tuple(taking_part) if sum([amount for _, amount in wanted]) else ()
 
 
-def _usage(node: NodeView, names: Sequence[str]) -> list[float] | None:
-    """Return capacity and use of two resources, and 150 less the balance; None if floats cannot say it exactly."""
-    facts: list[float] = []
-    fractions: list[float] = []
-    for name in names:
-        capacity = node.allocatable.get(name, 0)
-        if not 0 < capacity <= MAX_EXACT_CAPACITY:
-            return None
-        used = min(node.requested.get(name, 0), capacity)
-        facts += (capacity, used)
-        fractions.append(_fraction(used, capacity))
-    facts.append(150 - _balance(fractions))
-    return facts
-
-
-def _score_pair(usage: FloatColumns, first_amount: int, second_amount: int) -> NDArray[np.int16]:
-    """Return the scores for two resources from kept columns; the same floats as ``score`` comes to."""
-    capacity, used, other_capacity, other_used, offset = usage
-    scores = np.empty(len(offset), np.int16)
-    for rows, _, ones in blocks(len(offset)):
-        difference = used[rows] + float(first_amount)
-        difference /= capacity[rows]
+def _score_pair(numbers: Usual, cpu_amount: int, memory_amount: int) -> NDArray[np.int16]:
+    """Return the scores for CPU and memory from kept columns; the same floats as ``score`` comes to."""
+    _, imbalance, cpu, memory = numbers
+    scores = np.empty(len(imbalance), np.int16)
+    for rows, _, ones in blocks(len(imbalance)):
+        difference = cpu.used[rows] + float(cpu_amount)
+        difference /= cpu.capacity[rows]
         np.minimum(difference, ones, out=difference)
-        other = other_used[rows] + float(second_amount)
-        other /= other_capacity[rows]
+        other = memory.used[rows] + float(memory_amount)
+        other /= memory.capacity[rows]
         np.minimum(other, ones, out=other)
         difference -= other
         # (1 - |difference| / 2) * 100 in fewer steps: a factor of 2 is exact, whether it comes first or last.
-        balance = np.abs(difference, out=difference)
-        np.subtract(2.0, balance, out=balance)
-        balance *= 50.0
-        np.floor(balance, out=balance)
-        balance += offset[rows]
+        change = np.abs(difference, out=difference)
+        np.subtract(2.0, change, out=change)
+        change *= 50.0
+        np.floor(change, out=change)
+        change += imbalance[rows]
         score = scores[rows]
-        score[:] = balance
+        score[:] = change
         score >>= 1  # 50 + (50 + change) // 2; the change is at least -50, so nothing is negative
     return scores
 
@@ -168,7 +151,7 @@ def _balance(fractions: Sequence[float]) -> int:
     if len(fractions) < 2:
         std = 0.0
     elif len(fractions) == 2:
-        std = abs((fractions[0] - fractions[1]) / 2)
+        return balance(fractions)
     else:
         total = 0.0
         for fraction in fractions:  # parity: added one by one; sum() is more exact from Python 3.12 on, so different

@@ -6,7 +6,8 @@ take less than half the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +42,12 @@ class Block(NamedTuple):
     ones: NDArray[np.float64]
 
 
-def blocks(size: int) -> Iterator[Block]:
-    """Yield blocks that cover 0..size-1."""
-    for begin in range(0, size, _BLOCK):
-        length = min(_BLOCK, size - begin)
-        yield Block(slice(begin, begin + length), _ZEROS[:length], _ONES[:length])
+def blocks(size: int) -> Sequence[Block]:
+    """Return blocks that cover 0..size-1."""
+    return _blocks(size, _BLOCK)
+
+
+@lru_cache(maxsize=16)
+def _blocks(size: int, block: int) -> Sequence[Block]:
+    lengths = {begin: min(block, size - begin) for begin in range(0, size, block)}
+    return tuple(Block(slice(b, b + length), _ZEROS[:length], _ONES[:length]) for b, length in lengths.items())

@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from scheduler.api import (
-    MAX_NODE_SCORE,
     ActionType,
+    BoolColumn,
     ClusterEvent,
     CycleState,
     EventRegistration,
@@ -22,7 +22,6 @@ from scheduler.api import (
     FilterPlugin,
     Handle,
     Node,
-    NodeFacts,
     NodesView,
     NodeView,
     Pod,
@@ -39,7 +38,7 @@ from scheduler.api import (
 )
 from scheduler.config.args import NodeResourcesFitArgs
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from scheduler.plugins.node_resources.bounded import MAX_EXACT_CAPACITY, bounded, bounded_columns
+from scheduler.plugins.node_resources.bounded import bounded, bounded_columns
 from scheduler.plugins.node_resources.scoring import (
     MAX_WEIGHTS,
     ColumnFree,
@@ -48,6 +47,7 @@ from scheduler.plugins.node_resources.scoring import (
     Usage,
     strategy_for,
 )
+from scheduler.plugins.node_resources.usual import USUAL_RESOURCES, Usual, usual
 from scheduler.plugins.shared.resource_names import is_extended_resource
 
 __all__ = ["NAME", "REASON_TOO_MANY_PODS", "NodeResourcesFit", "insufficient", "new"]
@@ -56,7 +56,6 @@ NAME = "NodeResourcesFit"
 REASON_TOO_MANY_PODS = "Too many pods"
 
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_MAX_EXACT = 1 << 53  # whole numbers below it are exact as floats
 _MAX_BITS = 60  # reasons that an int64 can hold one bit each of, with two to spare
 _WANTED: StateKey[tuple[tuple[str, int], ...]] = StateKey("PreFilterNodeResourcesFit")
 _SCORED: StateKey[tuple[tuple[str, int, int], ...]] = StateKey("PreScoreNodeResourcesFit")
@@ -71,18 +70,20 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Filters by what is left and scores by one of three strategies."""
 
     name: ClassVar[str] = NAME
-    __slots__ = ("_free", "_ignored", "_ignored_groups", "_resources", "_strategy")
+    __slots__ = ("_ignored", "_ignored_groups", "_is_usual", "_resources", "_strategy")
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._strategy = strategy_for(args.scoring_strategy)
         self._resources = tuple((spec.name, spec.weight) for spec in args.scoring_strategy.resources)
-        names = tuple(name for name, _ in self._resources)
-        # Scalar resources take part only if the pod requests them, and are rarely on all nodes.
-        is_usual = isinstance(self._strategy, LeastAllocated) and all(name in _NATIVE for name in names)
-        is_usual = is_usual and 0 < sum(weight for _, weight in self._resources) <= MAX_WEIGHTS
-        self._free = NodeFacts(2 * len(names), lambda node: _free(node, names)) if is_usual else None
+        weights = dict(self._resources)
+        self._is_usual = (
+            isinstance(self._strategy, LeastAllocated)
+            and weights.keys() == USUAL_RESOURCES
+            and len(weights) == len(self._resources)
+            and sum(weights.values()) <= MAX_WEIGHTS
+        )
 
     # --- filter ------------------------------------------------------------------------------------------------------
 
@@ -97,12 +98,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> Verdicts:
         wanted = self._wanted_in(state, pod)
-        facts = nodes.facts(_ROOM)
-        if facts is not None and _are_floats(wanted):
-            places, cpu, memory = facts
-            ok = places > 0
-            for resource, amount in wanted:
-                ok &= (cpu if resource == CPU else memory) >= float(amount)
+        numbers = usual(nodes) if all(map(_is_usual, wanted)) else None
+        if numbers is not None:
+            ok = numbers.places > 0 if not wanted else _has_room(numbers, *wanted[0])
+            for resource, amount in wanted[1:]:
+                ok &= _has_room(numbers, resource, amount)
             return Verdicts(ok, lambda rows: _explain(wanted, nodes.take(rows), rows))
         ok = nodes.num_pods < nodes.allocatable(PODS)
         for resource, amount in wanted:
@@ -165,18 +165,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return self._strategy.score(usages)
 
     def score_all(self, state: CycleState, pod: Pod, nodes: NodesView) -> ScoreColumn:
-        if self._free is not None:
-            facts = nodes.facts(self._free)
-            scored = self._scored_in(state, pod)
-            if facts is not None and len(scored) == len(self._resources):
-                columns = list(facts)
-                free = [
-                    ColumnFree(weight, columns[2 * i], columns[2 * i + 1], amount)
-                    for i, (_, weight, amount) in enumerate(scored)
-                ]
-                return LeastAllocated().score_free(free, len(nodes))
+        scored = self._scored_in(state, pod)
+        numbers = usual(nodes) if self._is_usual else None
+        if numbers is not None:
+            columns = [(weight, numbers.of(name), amount) for name, weight, amount in scored]
+            free = [ColumnFree(weight, of.capacity, of.hundredfold, amount) for weight, of, amount in columns]
+            return LeastAllocated().score_free(free, len(nodes))
         usages: list[ColumnUsage] = []
-        for name, weight, amount in self._scored_in(state, pod):
+        for name, weight, amount in scored:
             capacity, _, requested = bounded_columns(nodes.allocatable(name), nodes.non_zero_requested(name), amount)
             usages.append(ColumnUsage(weight, capacity, requested))
         return self._strategy.score_all(usages, len(nodes))
@@ -251,33 +247,13 @@ def _used(node: NodeView, resource: str) -> int:
     return node.requested.get(resource, 0)
 
 
-def _room(node: NodeView) -> tuple[float, float, float] | None:
-    """Return for how many pods, how much CPU and memory there is room; None if floats cannot say it exactly."""
-    allocatable, requested = node.allocatable, node.requested
-    cpu = allocatable.get(CPU, 0) - requested.get(CPU, 0)
-    memory = allocatable.get(MEMORY, 0) - requested.get(MEMORY, 0)
-    if not (-_MAX_EXACT < cpu < _MAX_EXACT and -_MAX_EXACT < memory < _MAX_EXACT):
-        return None
-    return allocatable.get(PODS, 0) - node.num_pods, cpu, memory
+def _is_usual(wanted: tuple[str, int]) -> bool:
+    return wanted[0] in USUAL_RESOURCES
 
 
-_ROOM = NodeFacts(3, _room)
-
-
-def _are_floats(wanted: Sequence[tuple[str, int]]) -> bool:
-    """Say whether ``_ROOM`` has all that is wanted, and floats are exact for it."""
-    return not [resource for resource, amount in wanted if resource not in (CPU, MEMORY) or amount >= _MAX_EXACT]
-
-
-def _free(node: NodeView, names: Sequence[str]) -> list[float] | None:
-    """Return capacity and 100 times what is free of each resource; None if floats cannot say it exactly."""
-    facts: list[float] = []
-    for name in names:
-        capacity = node.allocatable.get(name, 0)
-        if not 0 < capacity <= MAX_EXACT_CAPACITY:
-            return None
-        facts += (capacity, MAX_NODE_SCORE * (capacity - min(_used(node, name), capacity)))
-    return facts
+def _has_room(numbers: Usual, resource: str, amount: int) -> BoolColumn:
+    """Say where there is a place for a pod and so much of a resource; an amount too large for floats is so anyway."""
+    return numbers.of(resource).room >= float(amount)
 
 
 def _score_requests(pod: Pod) -> Mapping[str, int]:

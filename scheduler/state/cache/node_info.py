@@ -280,7 +280,7 @@ def _release(counts: dict[K, int], key: K) -> None:
 
 def _claims(pod: Pod) -> Iterator[str]:
     # parity: claims of generic ephemeral volumes are not counted.
-    for volume in pod.spec.volumes:
+    for volume in pod.attachable_volumes:
         source = volume.persistent_volume_claim
         if source is not None:
             yield f"{pod.metadata.namespace}/{source.claim_name}"

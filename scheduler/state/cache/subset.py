@@ -115,7 +115,7 @@ class NodesSubset:
     def facts(self, definition: NodeFacts) -> FloatColumns | None:
         """Return the definition's numbers of these nodes; None if it does not hold for some node of the snapshot."""
         columns = self._root.facts(definition)
-        return None if columns is None else columns[:, self._rows]
+        return None if columns is None else self._once(("facts", definition), lambda: columns[:, self._rows])
 
     def rows_using_host_ports(self) -> Sequence[int]:
         """Return the rows of this view on which any host port is in use."""
