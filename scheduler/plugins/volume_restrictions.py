@@ -7,6 +7,7 @@ that only read. A claim with the access mode ReadWriteOncePod has one pod in the
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -157,8 +158,12 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         )
 
 
+_disk_sources = attrgetter("gce_persistent_disk", "aws_elastic_block_store", "rbd", "iscsi")
+_NO_DISK = _disk_sources(Volume())
+
+
 def _is_disk(volume: Volume) -> bool:
-    return bool(volume.gce_persistent_disk or volume.aws_elastic_block_store or volume.rbd or volume.iscsi)
+    return _disk_sources(volume) != _NO_DISK
 
 
 def _disks(pod: Pod) -> list[Volume]:

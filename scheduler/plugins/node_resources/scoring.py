@@ -104,10 +104,13 @@ class LeastAllocated:
         return scores
 
     def score(self, usages: Sequence[Usage]) -> int:
-        return _weighted_mean(
-            usages,
-            lambda u: (u.capacity - u.requested) * MAX_NODE_SCORE // u.capacity if u.requested <= u.capacity else 0,
-        )
+        # Written out: with equal pods it is asked about one node in each decision.
+        total = weights = 0
+        for weight, capacity, requested in usages:
+            weights += weight
+            if requested <= capacity:
+                total += (capacity - requested) * MAX_NODE_SCORE // capacity * weight
+        return total // weights if weights else 0
 
     def score_all(self, usages: Sequence[ColumnUsage], num_nodes: int) -> IntColumn:
         def per_resource(capacity: IntColumn, requested: IntColumn) -> IntColumn:

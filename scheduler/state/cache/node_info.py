@@ -128,7 +128,8 @@ class NodeInfo:
     @property
     def lowest_priority(self) -> int:
         """Return the lowest priority of the pods on the node; ``NO_PODS_PRIORITY`` if there are none."""
-        return min(self.priorities, default=NO_PODS_PRIORITY)
+        priorities = self.priorities
+        return next(iter(priorities)) if len(priorities) == 1 else min(priorities, default=NO_PODS_PRIORITY)
 
     @property
     def num_pods_with_affinity(self) -> int:
@@ -185,9 +186,11 @@ class NodeInfo:
         _add(self.non_zero_requested, non_zero)
         for port in ports:
             self.used_ports[port] = self.used_ports.get(port, 0) + 1
-        for claim in _claims(pod):
-            self.pvc_ref_counts[claim] = self.pvc_ref_counts.get(claim, 0) + 1
-        self.priorities[pod.priority] = self.priorities.get(pod.priority, 0) + 1
+        if pod.attachable_volumes:
+            for claim in _claims(pod):
+                self.pvc_ref_counts[claim] = self.pvc_ref_counts.get(claim, 0) + 1
+        priority = pod.priority
+        self.priorities[priority] = self.priorities.get(priority, 0) + 1
         self.generation = next_generation()
 
     def remove_pod(self, pod: Pod) -> None:

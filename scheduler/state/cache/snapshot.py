@@ -304,8 +304,10 @@ class Snapshot:
         self._num_pods[row] = info.num_pods
         self._lowest_priority[row] = info.lowest_priority
         self._with_host_ports.put(row, bool(info.used_ports))
-        self._with_affinity.put(row, info.num_pods_with_affinity > 0)
-        self._with_anti_affinity.put(row, info.num_pods_with_required_anti_affinity > 0)
+        has_affinity = info.num_pods_with_affinity > 0
+        if has_affinity or row in self._with_affinity:  # repelling others is one kind of it
+            self._with_affinity.put(row, has_affinity)
+            self._with_anti_affinity.put(row, info.num_pods_with_required_anti_affinity > 0)
         self._claims.put(row, info.pvc_ref_counts)
 
     def _set_plain_columns(
