@@ -11,6 +11,7 @@ scheduling but neither the lease nor the probes.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,16 @@ from scheduler.kube.credentials import Credentials
 from scheduler.kube.event_series import Reference
 from scheduler.kube.http_transport import HttpTransport
 from scheduler.kube.kubeconfig import load_credentials
-from scheduler.kube.lease import Ended, LeaderCallbacks, LeaderElector, LeaseConfig, OpenGate, WriteGate, make_identity
+from scheduler.kube.lease import (
+    Ended,
+    LeaderCallbacks,
+    LeaderElector,
+    LeaseConfig,
+    OpenGate,
+    WriteGate,
+    identity_of_pod,
+    make_identity,
+)
 from scheduler.kube.starting import PatientTransport
 from scheduler.kube.transport import Transport
 from scheduler.plugins import IN_TREE
@@ -43,6 +53,9 @@ if TYPE_CHECKING:
 __all__ = ["Daemon"]
 
 _log = get_logger(__name__)
+
+POD_UID = "POD_UID"
+"""Variable with the UID of the pod that we run in (downward API), from which its next container knows us to be gone."""
 
 DRAIN_S = 20.0
 _LOST_DRAIN_S = 4.0
@@ -304,8 +317,10 @@ def _credentials(completed: CompletedConfig) -> Credentials:
 
 
 def _lease_config(election: LeaderElection) -> LeaseConfig:
+    hostname, pod_uid = socket.gethostname(), os.environ.get(POD_UID, "")
     return LeaseConfig(
-        identity=make_identity(socket.gethostname()),
+        identity=make_identity(hostname, pod_uid),
+        predecessors=identity_of_pod(hostname, pod_uid),
         name=election.resource_name,
         namespace=election.resource_namespace,
         lease_duration_s=election.lease_duration_s,

@@ -141,12 +141,13 @@ class Election:
         slow_renewals: how often a leader had to read the lease before renewing it.
     """
 
-    def __init__(self, *, identity: str, namespace: str, name: str, duration_s: float) -> None:
+    def __init__(self, *, identity: str, namespace: str, name: str, duration_s: float, predecessors: str = "") -> None:
         self.observed = Record()
         self.observed_at_s = 0.0
         self.valid_until_s = 0.0
         self.slow_renewals = 0
         self._identity = identity
+        self._predecessors = predecessors
         self._duration_s = duration_s
         self._lease: Lease = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -232,8 +233,10 @@ class Election:
 
     def _taken_until_s(self) -> float:
         """Return until when the last record seen keeps others from the lease."""
-        is_taken = self.observed.holder and not self.is_leader
-        return self.observed_at_s + self.observed.duration_s if is_taken else 0.0
+        holder = self.observed.holder
+        if not holder or self.is_leader or (self._predecessors and holder.startswith(self._predecessors)):
+            return 0.0
+        return self.observed_at_s + self.observed.duration_s
 
     def _is_reserved(self, now_s: float) -> bool:
         """Tell whether the present holder, or one who may not know yet that it is none any more, still has its time."""

@@ -20,6 +20,7 @@ Threads: everything runs on the loop of the transport, except ``may_write`` and 
 #     takes about a second; client-go looks after 1 to 2.2 periods.
 # differs: a lost lease is left to run out, so that our last writes have ended before it does; client-go frees it.
 # differs: a conflict while releasing is tried again; client-go gives up.
+# differs: a container that is started anew takes the lease of the one before at once, if it is told the pod's UID.
 # differs: what a holder did not release stays its own until it has run out, whatever is done to the lease by hand.
 """
 
@@ -57,6 +58,7 @@ __all__ = [
     "NullLeaderMetrics",
     "OpenGate",
     "WriteGate",
+    "identity_of_pod",
     "make_identity",
 ]
 
@@ -70,9 +72,18 @@ _STANDBY_FACTOR = 0.25
 _log = get_logger(__name__)
 
 
-def make_identity(hostname: str) -> str:
-    """Return ``HOSTNAME_UUID``, unique for each start of the process."""
-    return f"{hostname}_{uuid.uuid4()}"
+def make_identity(hostname: str, pod_uid: str = "") -> str:
+    """Return ``HOSTNAME_UUID``, unique for each start of the process; ``HOSTNAME_PODUID_UUID`` if the pod is known."""
+    return f"{identity_of_pod(hostname, pod_uid) or f'{hostname}_'}{uuid.uuid4()}"
+
+
+def identity_of_pod(hostname: str, pod_uid: str) -> str:
+    """Return how all identities begin that the containers of one pod take one after another; "" without its UID.
+
+    Before a container of a pod is started anew, its kubelet has ended the one before; so who holds the lease under
+    such an identity, and is not we, writes no more.
+    """
+    return f"{hostname}_{pod_uid}_" if pod_uid else ""
 
 
 class LeaseConfigError(ValueError):
@@ -84,6 +95,8 @@ class LeaseConfig:
     """Settings of one election; the defaults are kube-scheduler's."""
 
     identity: str
+    predecessors: str = ""
+    """How the identities begin of processes that have ended when we begin (``identity_of_pod``); "": nobody knows."""
     name: str = "kube-scheduler"
     namespace: str = "kube-system"
     lease_duration_s: float = 15.0
@@ -227,7 +240,11 @@ class LeaderElector:
         self._stop = asyncio.Event()
         self._reported_leader = ""
         self._election = Election(
-            identity=config.identity, namespace=config.namespace, name=config.name, duration_s=config.lease_duration_s
+            identity=config.identity,
+            predecessors=config.predecessors,
+            namespace=config.namespace,
+            name=config.name,
+            duration_s=config.lease_duration_s,
         )
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{config.namespace}/leases"
         self._metrics.leader_status(config.name, is_leader=False)

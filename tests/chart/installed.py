@@ -11,6 +11,7 @@ import base64
 import socket
 import ssl
 import time
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,7 +62,7 @@ class InstalledPod(Daemon):
         assert security["readOnlyRootFilesystem"] is True
         assert PORT in container["args"]
         arguments = [f"--secure-port={self.port}" if a == PORT else a for a in container["args"]]
-        variables = {entry["name"]: entry["value"] for entry in container.get("env", [])}
+        variables = {entry["name"]: _value(entry) for entry in container.get("env", [])}
         variables |= {"KUBERNETES_SERVICE_HOST": HOST, "KUBERNETES_SERVICE_PORT": str(self._plane.port)}
         mounts = [*interpreter_mounts(), Mount(image.app, "/app/.venv"), *self._volume_mounts(container)]
         (self._directory / "root").mkdir()
@@ -135,3 +136,13 @@ def make_account(plane: ControlPlane, namespace: str, name: str, cluster_role: s
             }
         )
     return request_token(plane, namespace, name)
+
+
+def _value(variable: Manifest) -> str:
+    """Return a variable's value as a kubelet would find it."""
+    if "value" in variable:
+        return str(variable["value"])
+    assert variable["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.uid"}}, (
+        "a field that this kubelet does not know"
+    )
+    return str(uuid.uuid4())

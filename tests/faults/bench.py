@@ -26,6 +26,7 @@ import re
 import shutil
 import signal
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -139,6 +140,8 @@ class FaultBench:
         points = self.failpoints if failpoints else None
         election = {"leaderElect": elect, "resourceName": LEASE, "resourceNamespace": "kube-system", **(lease or {})}
 
+        pod_uid = str(uuid.uuid4())  # of the pod, whose containers follow one another
+
         def start() -> Daemon:
             return Daemon(
                 self.plane,
@@ -148,6 +151,7 @@ class FaultBench:
                 flags=["--logging-format=json", *flags],
                 environment={
                     "PYTHONFAULTHANDLER": "1",
+                    "POD_UID": pod_uid,
                     **(environment or {}),
                     **(points.environment(environment or {}) if points else {}),
                 },

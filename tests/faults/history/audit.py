@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
@@ -104,13 +105,20 @@ def request_of(entry: Mapping[str, Any], epoch: int = 0) -> Request:
 
 
 def lists(requests: Iterable[Request], user: str, *, after_s: float = 0.0) -> dict[str, int]:
-    """Return how often a user has begun to list each resource (pages that continue do not count)."""
+    """Return how often a user was given a complete list of each resource.
+
+    Pages that continue do not count, nor does the request for one object, which asks for the newest version only.
+    """
     found: dict[str, int] = {}
     for request in requests:
-        is_first_page = request.verb == "list" and "continue=" not in request.uri
-        if is_first_page and request.user == user and request.received_s > after_s:
+        if request.user == user and request.received_s > after_s and _begins_a_list(request):
             found[request.resource] = found.get(request.resource, 0) + 1
     return found
+
+
+def _begins_a_list(request: Request) -> bool:
+    query = parse_qs(urlsplit(request.uri).query)
+    return request.verb == "list" and request.is_done and "continue" not in query and query.get("limit") != ["1"]
 
 
 def _seconds(text: str) -> float:

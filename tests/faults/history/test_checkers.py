@@ -243,12 +243,15 @@ def test_a_bind_that_was_never_answered_is_known(tmp_path: Path) -> None:
     assert (done.code, done.finished_s - done.received_s, done.binding_uid) == (201, 0.5, "u")
 
 
-def test_pages_of_a_list_count_once() -> None:
-    """A list of three pages is one list."""
-    first = Request(OURS, 5.0, "list", "pods", uri="/api/v1/pods?limit=500")
-    more = Request(OURS, 6.0, "list", "pods", uri="/api/v1/pods?limit=500&continue=x")
-    before = Request(OURS, 1.0, "list", "pods", uri="/api/v1/pods?limit=500")
-    assert lists([before, first, more], OURS, after_s=4.0) == {"pods": 1}
+def test_only_complete_lists_count() -> None:
+    """A list of three pages is one list; one that was refused, or asks for a version only, is none."""
+
+    def asked(query: str, *, at_s: float = 5.0, code: int = 200) -> Request:
+        return Request(OURS, at_s, "list", "pods", code=code, uri=f"/api/v1/pods?{query}")
+
+    more = asked("limit=500&continue=x", at_s=6.0)
+    requests = [asked("limit=500", at_s=1.0), asked("limit=500", code=403), asked("limit=1"), asked("limit=500"), more]
+    assert lists(requests, OURS, after_s=4.0) == {"pods": 1}
 
 
 def test_the_last_complete_dump_counts() -> None:

@@ -204,3 +204,23 @@ def test_times_that_somebody_has_removed_are_not_sent_as_empty_texts(election):
     call = election.answer(Call(Verb.GET, 102.0), Answer(found), 102.0, LATER)
     assert call.lease["spec"]["acquireTime"] is None
     assert call.lease["spec"]["renewTime"] == LATER
+
+
+@pytest.mark.parametrize(
+    ("holder", "is_taken_at_once"),
+    [
+        pytest.param("host_pod_1", True, id="an earlier container of our pod, which its kubelet has ended"),
+        pytest.param("host_other_1", False, id="another pod on the same host"),
+        pytest.param("host_1", False, id="a process that does not know its pod"),
+    ],
+)
+def test_lease_of_an_earlier_container_of_the_same_pod_is_free(holder, is_taken_at_once):
+    """Nobody writes under it any more, so nothing has to be waited for after a crash."""
+    election = Election(
+        identity="host_pod_2", namespace="kube-system", name="podium", duration_s=15.0, predecessors="host_pod_"
+    )
+    call = get(election, lease(holder=holder), 100.0)
+    assert (call is not False) is is_taken_at_once
+    if is_taken_at_once:
+        assert call.verb is Verb.UPDATE
+        assert record_of(call.lease).transitions == 4

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.kube.errors import TransportError
-from scheduler.kube.lease import Ended, LeaderCallbacks, LeaderElector, LeaseConfig, LeaseConfigError, make_identity
+from scheduler.kube.lease import (
+    Ended,
+    LeaderCallbacks,
+    LeaderElector,
+    LeaseConfig,
+    LeaseConfigError,
+    identity_of_pod,
+    make_identity,
+)
 from scheduler.kube.transport import Response
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
@@ -156,6 +164,14 @@ def test_identities_are_host_and_uuid_and_never_repeat():
     first, second = make_identity("host"), make_identity("host")
     assert first.startswith("host_")
     assert first != second
+
+
+def test_identities_of_a_pods_containers_begin_alike():
+    """And those of another pod on the same host do not."""
+    assert make_identity("host", "uid-1").startswith(identity_of_pod("host", "uid-1"))
+    assert not make_identity("host", "uid-11").startswith(identity_of_pod("host", "uid-1"))
+    assert not make_identity("host").startswith("host__")
+    assert identity_of_pod("host", "") == ""
 
 
 def test_first_candidate_wins_renews_and_tells():
