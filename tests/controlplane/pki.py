@@ -61,9 +61,9 @@ class Authority:
         alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
         return self._issue(names[0], (), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
-    def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """Issue a client certificate: the user is the common name, groups are organisations."""
-        return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+    def client(self, user: str, groups: Sequence[str] = (), *, ended: bool = False) -> KeyPair:
+        """Issue a client certificate: the user is the common name, groups are organisations; it may have ended."""
+        return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, None, ended=ended)
 
     def _issue(
         self,
@@ -71,12 +71,14 @@ class Authority:
         organisations: Sequence[str],
         purpose: x509.ObjectIdentifier,
         alternatives: x509.SubjectAlternativeName | None,
+        *,
+        ended: bool = False,
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organisations]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
         builder = (
-            _builder(x509.Name(attributes), self._name, key)
+            _builder(x509.Name(attributes), self._name, key, ended=ended)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
             .add_extension(
@@ -118,8 +120,10 @@ def write_pair(pair: KeyPair, directory: Path, name: str) -> tuple[Path, Path]:
     return certificate, key
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    now = dt.datetime.now(dt.UTC)
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, ended: bool = False
+) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC) - (VALIDITY + dt.timedelta(hours=1) if ended else dt.timedelta(0))
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
