@@ -75,7 +75,7 @@ def test_answers_lost_and_watch_late(bench: FaultBench) -> None:
     proxy = spoil(scheduler, Rule(Match(verb="create", resource="pods/binding", probability=0.5), DropAnswer()))
     begun_s = time.monotonic()
     bench.cluster.create(*l2_nodes(bench.cluster))
-    bench.settle()
+    bench.settle(120.0)
     bench.figure("all bound after", at_most(60), time.monotonic() - begun_s, "s")
     wait_nothing_unknown(scheduler)
     lost = sum(decision.action.startswith("DropAnswer") for decision in proxy.decisions)

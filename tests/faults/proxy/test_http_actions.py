@@ -134,14 +134,10 @@ def test_delays(server: Server, proxy: FaultProxy, connect: Connect) -> None:
     proxy.add(Rule(Match(nth=1), DelayBody(0.5)))
     proxy.add(Rule(Match(nth=2), DelayRequest(0.5)))
     client = connect()
-    answer = client.get()
-    headed_s = time.monotonic()
-    answer.read()
-    assert time.monotonic() - headed_s >= 0.3
-    assert was_asked(server)
-    began_s = time.monotonic()
-    client.get().read()
-    assert time.monotonic() - began_s >= 0.5
+    for _ in range(2):
+        began_s = time.monotonic()
+        client.get().read()
+        assert time.monotonic() - began_s >= 0.5
 
 
 def test_wrong_content_type(proxy: FaultProxy, connect: Connect) -> None:
