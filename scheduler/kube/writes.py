@@ -93,6 +93,11 @@ class _Binding(msgspec.Struct, rename="camel"):
     kind: str = "Binding"
 
 
+class _Outcome(msgspec.Struct):
+    kind: str
+    status: str = ""
+
+
 class _PodMeta(msgspec.Struct):
     uid: str
 
@@ -107,6 +112,7 @@ class _PodIdentity(msgspec.Struct):
 
 
 _encode = msgspec.json.Encoder().encode
+_decode_outcome = msgspec.json.Decoder(_Outcome).decode
 _decode_identity = msgspec.json.Decoder(_PodIdentity).decode
 
 
@@ -116,11 +122,15 @@ async def bind(transport: Transport, pod: Pod, node_name: str, *, timeout_s: flo
     Raises:
         ApiError: the server refused, or failed on the way (5xx: perhaps after the write).
         TransportError: no answer; ``sent`` says whether the pod may be bound.
+        ProtocolError: an answer, but not the API server's; the pod may be bound.
     """
     meta = pod.metadata
     body = _encode(_Binding(_BindingMeta(meta.name, meta.namespace, meta.uid), _Target(node_name)))
     path = f"{pod_path(meta.namespace, meta.name, '/binding')}?timeout={timeout_s:g}s"
-    raise_for_status(await transport.request("POST", path, body=body, timeout_s=timeout_s))
+    response = raise_for_status(await transport.request("POST", path, body=body, timeout_s=timeout_s))
+    if not _is_success(response.body):
+        # Something in between answered for the server; a login page, say, is 200 to whatever is asked.
+        raise ProtocolError(f"not an answer to a bind: {meta.namespace}/{meta.name}: {response.status}")
 
 
 async def get_pod(
@@ -295,6 +305,15 @@ async def patch_event(
         return WriteResult.GONE
     raise_for_status(response)
     return WriteResult.DONE
+
+
+def _is_success(body: bytes) -> bool:
+    """Tell whether a body is the Status with which the API server says that it has done something."""
+    try:
+        outcome = _decode_outcome(body)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+    return outcome.kind == "Status" and outcome.status != "Failure"
 
 
 async def _get(transport: Transport, namespace: str, name: str, timeout_s: float) -> Response | None:

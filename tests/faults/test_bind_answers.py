@@ -156,6 +156,7 @@ def test_too_many_requests(bench: FaultBench) -> None:
     assert refused, "no bind was refused: nothing was tested"
     attempts = [attempt for requests in refused.values() for attempt in _attempts(requests)]
     bench.figure("extra requests of one bind", at_most(1), max(len(attempt) for attempt in attempts) - 1)
+    bench.figure("binds refused", at_most(150), sum(map(len, refused.values())))
     gaps = [_smallest_gap_s(requests) for requests in refused.values()]
     bench.figure("requests earlier than Retry-After", exactly(0), sum(gap_s < 1.9 for gap_s in gaps))
     bench.figure("restarts", exactly(0), scheduler.restarts)

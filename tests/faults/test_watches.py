@@ -30,7 +30,7 @@ from tests.faults.proxy import (
 )
 from tests.faults.results import at_least, at_most, exactly
 from tests.faults.supervisor import SupervisedScheduler
-from tests.integration.api import eventually
+from tests.integration.api import condition, eventually
 
 WATCHES = Match(verb="watch")
 POD_WATCH = Match(verb="watch", resource="pods")
@@ -241,6 +241,13 @@ def test_recreated_pods_seen_as_changed(bench: FaultBench) -> None:
     bench.verdict()
 
 
+def told_of_no_nodes(bench: FaultBench, since_s: float) -> int:
+    """Return how many pods have been told since then that there are no nodes at all."""
+    pods = [version.object for version in bench.history().versions if version.kind == "Pod" and version.at_s > since_s]
+    told = [pod for pod in pods if "no nodes available" in (condition(dict(pod)) or {}).get("message", "")]
+    return len({pod["metadata"]["uid"] for pod in told})
+
+
 @fault(15, "nodes 10 s behind pods at the start, and their watch 10 s late (L2)")
 def test_nodes_behind_pods(bench: FaultBench) -> None:
     """Nothing is decided before all nodes are known; pods on a node that is not known yet count once it is."""
@@ -248,16 +255,17 @@ def test_nodes_behind_pods(bench: FaultBench) -> None:
     proxy = proxy_of(scheduler)
     proxy.add(Rule(Match(verb="list", resource="nodes"), DelayRequest(10.0)))
     proxy.add(Rule(Match(verb="watch", resource="nodes"), HoldLines(10.0, CHANGES)))
-    scheduler.kill()
-    eventually(lambda: scheduler.restarts == 1, "the restart", timeout_s=60.0)
-    restarted_s = time.time()
     *nodes, last = l2_nodes(bench.cluster)
     bench.cluster.create(*nodes)
+    restarted_s = time.time()
+    scheduler.kill()
+    eventually(lambda: scheduler.restarts == 1, "the restart", timeout_s=60.0)
     load = bench.load(L2_PODS - 5, 200.0, cpu="1").wait_created()
     bench.cluster.wait_bound(*load.created[:100], timeout_s=60.0)
     first_s = min(at_s for at_s in bench.bound_at().values() if at_s > restarted_s)
     listed = [r for r in bench.audit.read() if (r.user, r.verb, r.resource) == (scheduler.user, "list", "nodes")]
     bench.figure("binds before nodes were listed", exactly(0), float(first_s < max(r.finished_s for r in listed)))
+    bench.figure("pods told that there are no nodes", exactly(0), told_of_no_nodes(bench, restarted_s))
     bench.cluster.create(last)
     bench.cluster.create(*(foreign(bench, f"foreign-{i}", f"{bench.cluster.namespace}-n19") for i in range(5)))
     bench.settle()

@@ -8,6 +8,7 @@ import pytest
 from scheduler.api import Code
 from scheduler.binding.bind_call import BindCall
 from scheduler.kube.errors import TransportError
+from scheduler.kube.transport import Response
 from scheduler.kube.writes import WRITE_TIMEOUT_S
 from scheduler.model.pod import Pod
 from scheduler.state.outcome import BindFailure, BindOutcome
@@ -266,3 +267,11 @@ def test_after_a_bug_of_ours_the_outcome_is_unknown(bench_of, show, answers, out
     bench.run()
     assert bench.outcomes == [(outcome, True)]
     assert bench.transport.methods.count("POST") == 1
+
+
+@pytest.mark.parametrize("node_name, outcome", [("n1", BindOutcome.BOUND), ("", BindOutcome.UNREACHABLE)])
+def test_strangers_success_is_no_success(bench_of, show, node_name, outcome):
+    """A login page is 200 to a bind, too: the pod is read back."""
+    bench = bench_of(Response(200, {}, b"<html>"), *[show("u1", node_name)] * 20)
+    bench.run()
+    assert bench.outcomes == [(outcome, True)]

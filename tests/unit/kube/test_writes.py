@@ -339,3 +339,21 @@ def test_patch_object_failures_reach_the_caller(reply, failure):
     with pytest.raises(failure):
         asyncio.run(patch_object(transport, CLAIM, {}))
     assert len(transport.sent) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>please log in</html>",
+        b"",
+        b"[" * 100_000,
+        b'{"kind":"Pod"}',
+        b'{"kind":"Status","status":"Failure"}',
+        b"\xff",
+    ],
+    ids=["a login page", "nothing", "deep", "another kind", "a failure", "no text"],
+)
+def test_bind_believes_the_api_server_only(body):
+    """Whatever stands in between may say 200 to everything; nobody knows then what became of the bind."""
+    with pytest.raises(ProtocolError, match="not an answer to a bind"):
+        asyncio.run(bind(FakeTransport(Response(200, {}, body)), pod(), "n1"))
