@@ -269,7 +269,7 @@ def test_after_a_bug_of_ours_the_outcome_is_unknown(bench_of, show, answers, out
     assert bench.transport.methods.count("POST") == 1
 
 
-@pytest.mark.parametrize("node_name, outcome", [("n1", BindOutcome.BOUND), ("", BindOutcome.UNREACHABLE)])
+@pytest.mark.parametrize(("node_name", "outcome"), [("n1", BindOutcome.BOUND), ("", BindOutcome.UNREACHABLE)])
 def test_strangers_success_is_no_success(bench_of, show, node_name, outcome):
     """A login page is 200 to a bind, too: the pod is read back."""
     bench = bench_of(Response(200, {}, b"<html>"), *[show("u1", node_name)] * 20)
