@@ -62,7 +62,7 @@ class Ranked(ABC):
         self._fitting: NDArray[np.intp] | None = None
 
     @abstractmethod
-    def _columns(self) -> Iterator[tuple[Ranking, IntColumn, IntColumn]]:
+    def _columns(self) -> Iterator[tuple[Ranking, ScoreColumn, ScoreColumn]]:
         """Yield each ranking with its raw scores and those normalized over the rows that fit."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.api import IntColumn, Pod, ScoreColumn
+from scheduler.api import Pod, ScoreColumn
 from scheduler.cycle.ranked import Ranked
 from scheduler.framework.coupled import Coupled
 from scheduler.framework.reuse import Ranking, ReusePoint
@@ -130,7 +130,7 @@ class Standing(Ranked):
     def _must_explain(self, engine: Scheduler, rows: NDArray[np.intp]) -> bool:
         return engine.observer is not None and len(rows) < len(self._fits)
 
-    def _columns(self) -> Iterator[tuple[Ranking, IntColumn, IntColumn]]:
+    def _columns(self) -> Iterator[tuple[Ranking, ScoreColumn, ScoreColumn]]:
         for ranking in self._rankings:
             kept = self._kept[ranking.name]
             yield ranking, kept.raw, kept.normalized

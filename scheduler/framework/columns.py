@@ -16,6 +16,7 @@ __all__ = [
     "as_bool_column",
     "as_int_column",
     "as_score_column",
+    "narrowed",
     "totals_type",
 ]
 
@@ -58,6 +59,12 @@ def as_score_column(answer: object, size: int) -> ScoreColumn | None:
     if isinstance(answer, np.ndarray) and answer.dtype is _INT16 and answer.shape == (size,):
         return answer
     return as_int_column(answer, size)
+
+
+def narrowed(scores: ScoreColumn) -> ScoreColumn:
+    """Return the scores as int16 if all of them fit."""
+    fit = not len(scores) or -_MAX_INT16 <= int(scores.min()) <= int(scores.max()) <= _MAX_INT16
+    return scores.astype(_INT16) if fit else scores
 
 
 def are_in_range(scores: ScoreColumn) -> bool:

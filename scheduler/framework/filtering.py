@@ -167,7 +167,7 @@ class FilterPoint:
             entry.evaluated(num_ok)
             kept = known.get(entry.name)
             if kept is not None:
-                if not kept.all_pass:
+                if kept.verdicts is not None:
                     verdicts.append((entry.name, kept.verdicts, None))
                     ok = ok & kept.verdicts.ok
                     num_ok = int(np.count_nonzero(ok))

@@ -27,6 +27,7 @@ from scheduler.api import (
     Pod,
     PreFilterPlugin,
     PreScorePlugin,
+    ScoreColumn,
     ScorePlugin,
     Status,
 )
@@ -162,12 +163,13 @@ class ReusePoint:
             return None
 
     def normalize(
-        self, name: str, state: CycleState, pod: Pod, nodes: NodesView, scores: IntColumn
+        self, name: str, state: CycleState, pod: Pod, nodes: NodesView, scores: ScoreColumn
     ) -> IntColumn | None:
         """Return one plugin's normalized scores of the feasible ``nodes``; None if it fails or leaves 0..100."""
         plugin = next(p for p, _ in self._scorers if p.name == name)
         try:
-            answer = self._calls.guard.call(name, NORMALIZE, plugin.normalize, state, pod, nodes, scores)
+            raw: IntColumn = scores.astype(np.int64, copy=False)
+            answer = self._calls.guard.call(name, NORMALIZE, plugin.normalize, state, pod, nodes, raw)
         except PluginFault:
             return None
         normalized = as_int_column(answer, len(nodes))

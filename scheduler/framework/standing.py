@@ -36,7 +36,7 @@ from scheduler.api import (
     Verdicts,
 )
 from scheduler.framework.calls import Calls
-from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column, totals_type
+from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column, narrowed, totals_type
 from scheduler.framework.coupled import Coupled
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER
@@ -50,15 +50,17 @@ class KeptVerdicts:
     """One Filter plugin's verdicts.
 
     Attributes:
-        verdicts: as the plugin gave them.
-        all_pass: whether no node fails.
+        verdicts: as the plugin gave them; None if no node fails, which takes no room then.
     """
 
-    __slots__ = ("all_pass", "verdicts")
+    __slots__ = ("verdicts",)
 
     def __init__(self, verdicts: Verdicts) -> None:
-        self.verdicts = verdicts
-        self.all_pass = bool(verdicts.ok.all())
+        self.verdicts = None if verdicts.ok.all() else verdicts
+
+    def passes(self, row: int) -> bool:
+        """Say whether a node passed."""
+        return self.verdicts is None or bool(self.verdicts.ok.item(row))
 
 
 class KeptScores:
@@ -71,9 +73,10 @@ class KeptScores:
 
     __slots__ = ("normalized", "raw")
 
-    def __init__(self, raw: IntColumn, normalized: IntColumn) -> None:
-        self.raw = raw
-        self.normalized = normalized
+    def __init__(self, raw: ScoreColumn, normalized: ScoreColumn) -> None:
+        """Keep them in the narrowest form: there may be as many as standing keys, with one row a node each."""
+        self.normalized = narrowed(normalized)
+        self.raw = self.normalized if raw is normalized else narrowed(raw)
 
 
 class StandIn(NamedTuple):
@@ -141,9 +144,10 @@ class Answers:
         skipped = prepared.state.skip_filter_plugins
         self.covered = {name: StandIn(name not in skipped, prepared.written.get(name)) for name in covered}
         self.prepared_scores = prepared.scores
-        self._filters = [(plugin, kept.ok) for plugin, kept in verdicts.items()]
+        kept_verdicts = {plugin: KeptVerdicts(given) for plugin, given in verdicts.items()}
+        self._filters = list(kept_verdicts.items())
         self._scorers = [(plugin, kept.raw) for plugin, kept in scores.items()]
-        self.verdicts = {plugin.name: KeptVerdicts(kept) for plugin, kept in verdicts.items()}
+        self.verdicts = {plugin.name: kept for plugin, kept in kept_verdicts.items()}
         self.scores = {plugin.name: kept for plugin, kept in scores.items()}
         self.weighted = weighted
         self.coupled = coupled
@@ -153,7 +157,8 @@ class Answers:
         """Return which rows no covered Filter plugin rules out."""
         fits = np.ones(len(self.nodes), np.bool_)
         for kept in self.verdicts.values():
-            fits &= kept.verdicts.ok
+            if kept.verdicts is not None:
+                fits &= kept.verdicts.ok
         return fits
 
     def hold_for(self, pod: Pod, rows: Sequence[int], infos: Sequence[NodeView]) -> bool:
@@ -163,8 +168,8 @@ class Answers:
         """
         for row in rows:
             node = infos[row]
-            for plugin, ok in self._filters:
-                if not ok.item(row) or plugin.filter(self.state, pod, node) is not None:
+            for plugin, kept in self._filters:
+                if not kept.passes(row) or plugin.filter(self.state, pod, node) is not None:
                     return False
             for scorer, raw in self._scorers:
                 if scorer.score(self.state, pod, node) != raw.item(row):

@@ -107,11 +107,6 @@ class HistogramRecorder:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
-    def observe_many(self, value: float, count: int) -> None:
-        """Book ``count`` equal observations."""
-        self.counts[bisect_left(self.bounds, value)] += count
-        self.sum += value * count
-
     def clear(self) -> None:
         """Forget all observations."""
         self.counts = [0] * len(self.counts)

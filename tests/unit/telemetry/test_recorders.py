@@ -32,16 +32,6 @@ def test_histogram_puts_each_value_into_the_first_bucket_that_holds_it(value, in
     assert histogram.sum == value
 
 
-def test_observing_many_equals_observing_often():
-    """One call with a count must leave what many calls leave."""
-    family = HistogramFamily(Description("h", "", ("who",), buckets=(1.0, 2.0)))
-    once, often = family.labels("once"), family.labels("often")
-    once.observe_many(1.5, 3)
-    for _ in range(3):
-        often.observe(1.5)
-    assert (once.counts, once.sum) == (often.counts, often.sum)
-
-
 def test_exponential_buckets_are_upstreams():
     """Repeated multiplication, so that even the last digit agrees with Go."""
     bounds = exponential_buckets(0.00001, 1.5, 20)
