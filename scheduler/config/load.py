@@ -153,6 +153,8 @@ def check_header(value: Any, api_version: str, kind: str, *, other_kinds: frozen
             raise ConfigError(
                 [f"Object '{name}' is missing: the file must say {field}: {_expected(field, api_version, kind)}"]
             )
+        if not isinstance(header[field], str):
+            raise ConfigError([f"couldn't get version/kind: {field} is not a text"])
     found = (header["apiVersion"], header["kind"])
     if found[0] == api_version and found[1] in other_kinds:
         raise ConfigError([f"couldn't decode as {kind}, got {found[0]}, Kind={found[1]}: "])

@@ -118,7 +118,7 @@ class FileContent:
             if signature == self._signature and now_s - self._read_s < READ_EVERY_S:
                 return
             content = path.read_bytes()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: the name holds a NUL
             self._keep_last(path, str(error))
             return
         if not content.strip():

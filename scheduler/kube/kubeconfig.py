@@ -15,6 +15,7 @@ import binascii
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -129,6 +130,13 @@ def _checked_url(url: str, where: str) -> str:
         url = f"http://{url}"  # parity: client-go takes a bare host:port as plain HTTP
     if not url.startswith(("https://", "http://")):
         raise CredentialsError(f"{where}: not an http or https URL")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port  # both are worked out when they are asked for
+    except ValueError as error:
+        raise CredentialsError(f"{where}: not a URL: {error}") from None
+    if not host:
+        raise CredentialsError(f"{where}: a URL without a host")
     return url
 
 

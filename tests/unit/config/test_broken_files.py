@@ -228,6 +228,7 @@ def test_broken_args_are_refused_with_their_path(plugin, args, expected):
         pytest.param("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n", 'no kind "KubeSchedulerConfiguration" is registered for version "kubescheduler.config.k8s.io/v1beta3"; expected kubescheduler.config.k8s.io/v1, Kind=KubeSchedulerConfiguration', id="old version"),
         pytest.param("apiVersion: kubescheduler.config.k8s.io/v1\nkind: NodeAffinityArgs\n", "couldn't decode as KubeSchedulerConfiguration, got kubescheduler.config.k8s.io/v1, Kind=NodeAffinityArgs: ", id="args as a file"),
         pytest.param("[]\n", "couldn't get version/kind: the file does not hold an object", id="a list"),
+        pytest.param("apiVersion: kubescheduler.config.k8s.io/v1\nkind: [x]\n", "couldn't get version/kind: kind is not a text", id="a list of kinds"),
         pytest.param("a: b: c\n", "yaml: line 1: mapping values are not allowed in this context", id="no YAML"),
         pytest.param("\x00", "yaml: unacceptable character #x0000: control characters are not allowed", id="control characters"),
     ],
