@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from scheduler.api import Clock
+from scheduler.api import Clock, Lister
 from scheduler.kube.reflector import Reflector
+from scheduler.model.delta import Added, Delta, Removed
 from scheduler.model.meta import KubeObject
 from scheduler.model.pod import Pod
 from scheduler.state.cache.cache import Cache
@@ -38,7 +39,9 @@ class Confirming:
 
     Args:
         cache: knows which binds have not been shown.
+        pods: as the watch has delivered them.
         reflectors: the watches by kind; filled later.
+        apply: takes in what is known of a pod.
         clock: the cache's.
         caught_up: waits until everything that the watches have delivered is in the cache.
         sleep: waits.
@@ -50,14 +53,18 @@ class Confirming:
     def __init__(
         self,
         cache: Cache,
+        pods: Lister[Pod],
         reflectors: Mapping[type[KubeObject], Reflector],
         *,
+        apply: Callable[[Delta], None],
         clock: Clock,
         caught_up: Callable[[], Awaitable[None]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.is_behind = False
         self._cache = cache
+        self._pods = pods
+        self._apply = apply
         self._reflectors = reflectors
         self._clock = clock
         self._caught_up = caught_up
@@ -87,5 +94,17 @@ class Confirming:
             await self._sleep(_LOOK_WHILE_BEHIND_S)
         await self._caught_up()
         # What the list does not confirm (a pod that cannot be understood, say) is not the watch's fault.
-        self._cache.excuse_unconfirmed(asked_s)
+        for assumed in self._cache.excuse_unconfirmed(asked_s):
+            self._decide_anew_if_unbound(assumed)
         self._look()
+
+    def _decide_anew_if_unbound(self, assumed: Pod) -> None:
+        """Believe the list, which is newer than the bind: its answer was a lie, or etcd has been restored since."""
+        listed = self._pods.get(assumed.pod_key)
+        if listed is None or listed.uid != assumed.uid or listed.node_name:
+            return
+        _log.warning(
+            "the server said that the pod is bound, and lists it as unbound; deciding anew", pod=listed.pod_key
+        )
+        self._apply(Removed(listed))
+        self._apply(Added(listed))

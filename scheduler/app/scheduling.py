@@ -382,7 +382,14 @@ class SchedulingThread:
             is_busy=self._is_busy,
             may_write=self._may_write,
         )
-        self._confirming = Confirming(self.core.cache, self._reflectors, clock=self._clock, caught_up=self._caught_up)
+        self._confirming = Confirming(
+            self.core.cache,
+            self.core.stores.of(Pod),
+            self._reflectors,
+            apply=self.core.apply,
+            clock=self._clock,
+            caught_up=self._caught_up,
+        )
         assert self._wake is not None
         self._driver = Driver(
             self.core,

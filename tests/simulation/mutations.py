@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from scheduler.app.confirming import Confirming
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.outcome import BindAttempt, Settled
 from scheduler.intake.nodes import NodeIntake
@@ -40,6 +41,7 @@ class Mutation:
         name: in words: what is wrong.
         owner: class or module; ``attribute``: its function; ``broken``: what to put there instead.
         seed: of a history that shows it.
+        unrepaired: binds that the server does not list are not decided anew either, which would repair it.
     """
 
     name: str
@@ -47,16 +49,26 @@ class Mutation:
     attribute: str
     broken: Callable[..., Any]
     seed: int = 0
+    unrepaired: bool = False
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Break it for a while."""
-        sound = self.owner.__dict__[self.attribute]
-        setattr(self.owner, self.attribute, self.broken)
-        try:
+        with ExitStack() as undone:
+            undone.enter_context(_replaced(self.owner, self.attribute, self.broken))
+            if self.unrepaired:
+                undone.enter_context(_replaced(Confirming, "_decide_anew_if_unbound", _nothing))
             yield
-        finally:
-            setattr(self.owner, self.attribute, sound)
+
+
+@contextmanager
+def _replaced(owner: Any, attribute: str, broken: Callable[..., Any]) -> Iterator[None]:
+    sound = owner.__dict__[attribute]
+    setattr(owner, attribute, broken)
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, sound)
 
 
 def caught(mutation: Mutation, seeds: range) -> tuple[int, Violation] | None:
@@ -122,8 +134,17 @@ MUTATIONS = (
     Mutation("a pod whose binding failed is not forgotten", Cache, "forget_pod", _nothing, 28),
     Mutation("a decision takes no room until it is seen", Cache, "assume_pod", _assume_by_name, 1),
     Mutation("an unknown outcome is taken for a failure", BindAttempt, "_become_unknown", _taken_for_failure, 63),
-    Mutation("an unknown outcome is taken for a success", BindAttempt, "_become_unknown", _taken_for_success, 16),
-    Mutation("a conflict is taken for a success", BindAttempt, "_read_unbound", _conflict_is_final, 16),
+    Mutation(
+        "an unknown outcome is taken for a success",
+        BindAttempt,
+        "_become_unknown",
+        _taken_for_success,
+        16,
+        unrepaired=True,
+    ),
+    Mutation(
+        "a conflict is taken for a success", BindAttempt, "_read_unbound", _conflict_is_final, 16, unrepaired=True
+    ),
     Mutation("the lease is not looked at before a write", LeaderElector, "may_write", _yes, 6),
     Mutation("another's lease never runs out", Election, "_is_reserved", _last_forever, 1),
     Mutation("deletions missed by a watch are not made up", Known, "finish_list", _nothing_is_gone, 53),

@@ -58,9 +58,11 @@ class AssumedPods:
         """Return when the first pod was bound that the watch has not shown on its node yet; None if there is none."""
         return next(iter(self._finished.values()), None)
 
-    def excuse(self, until_s: float) -> None:
-        """Wait no longer for the watch to show pods that were bound until then; they stay assumed."""
+    def excuse(self, until_s: float) -> list[str]:
+        """Wait no longer for the watch to show pods that were bound until then; return them. They stay assumed."""
+        excused = [uid for uid, at_s in self._finished.items() if at_s <= until_s]
         self._finished = {uid: at_s for uid, at_s in self._finished.items() if at_s > until_s}
+        return excused
 
     def expired(self, now_s: float) -> list[str]:
         """Return the UIDs whose deadline has passed."""

@@ -101,9 +101,9 @@ class Cache:
         """Return when the first pod was bound that the watch has not shown on its node yet; None if there is none."""
         return self._assumed.unconfirmed_since_s
 
-    def excuse_unconfirmed(self, until_s: float) -> None:
-        """Wait no longer for the watch to show pods that were bound until then; they keep their places."""
-        self._assumed.excuse(until_s)
+    def excuse_unconfirmed(self, until_s: float) -> list[Pod]:
+        """Wait no longer for the watch to show pods that were bound until then; return them. They keep their places."""
+        return [self._pods[uid] for uid in self._assumed.excuse(until_s)]
 
     # --- nodes ---
 

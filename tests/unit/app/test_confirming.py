@@ -6,8 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from scheduler.app.confirming import PATIENCE_S, Confirming
+from scheduler.model.delta import Added, Removed
 from scheduler.model.pod import Pod
 from scheduler.state.cache.cache import Cache
+from scheduler.state.store import Store
 from scheduler.testing import pod
 from scheduler.testing.clock import FakeClock
 
@@ -41,8 +43,16 @@ class Bench:
         self.cache = Cache()
         self.reflector = Reflector(self.clock)
         self.was_behind_at_s = []
+        self.store = Store()
+        self.applied = []
         self.confirming = Confirming(
-            self.cache, {Pod: self.reflector}, clock=self.clock, caught_up=self._caught_up, sleep=self._sleep
+            self.cache,
+            self.store,
+            {Pod: self.reflector},
+            apply=self.applied.append,
+            clock=self.clock,
+            caught_up=self._caught_up,
+            sleep=self._sleep,
         )
 
     def bind(self, name):
@@ -103,6 +113,18 @@ def test_pod_that_no_list_shows_is_not_waited_for_again(bench):
     assert bench.reflector.causes == ["unconfirmed"]
     assert not bench.confirming.is_behind
     assert bench.cache.is_assumed("a")
+    assert bench.applied == []
+
+
+def test_pod_that_is_listed_as_unbound_is_decided_anew(bench):
+    """The answer to the bind was a lie, or etcd has been restored: the list is newer. Another pod of the name is none."""
+    bench.bind("a")
+    bench.bind("b")
+    unbound = pod("a").uid("a").obj()
+    bench.store.put(unbound)
+    bench.store.put(pod("b").uid("another").obj())
+    bench.pass_time(120.0)
+    assert bench.applied == [Removed(unbound), Added(unbound)]
 
 
 def test_new_stream_is_given_its_time(bench):

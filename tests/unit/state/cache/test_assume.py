@@ -49,6 +49,6 @@ def test_first_bound_pod_that_the_watch_has_not_shown():
     assert pods.unconfirmed_since_s == 10.0
     pods.discard("u1")
     assert pods.unconfirmed_since_s == 11.0
-    pods.excuse(11.0)
+    assert pods.excuse(11.0) == ["u2"]
     assert pods.unconfirmed_since_s is None
     assert "u2" in pods
