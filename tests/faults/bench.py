@@ -35,6 +35,7 @@ from typing import Any
 import pytest
 
 from scheduler.testing.node_builder import NodeBuilder
+from tests.faults import mutations
 from tests.faults.failpoints.control import Failpoints
 from tests.faults.history import beliefs
 from tests.faults.history.audit import AuditReader
@@ -137,7 +138,7 @@ class FaultBench:
         proxy = self._proxy(name) if proxied else None
         if proxy is not None:
             kubeconfig = proxy.kubeconfig(kubeconfig)
-        points = self.failpoints if failpoints else None
+        points = self.failpoints if failpoints or mutations.wanted() else None
         election = {"leaderElect": elect, "resourceName": LEASE, "resourceNamespace": "kube-system", **(lease or {})}
 
         pod_uid = str(uuid.uuid4())  # of the pod, whose containers follow one another

@@ -2,7 +2,8 @@
 
     PODIUM_FAILPOINTS=DIRECTORY python -m tests.faults.failpoints run --config ...
 
-Nothing of this is in a release. The functions are put in place before anything else of the package is imported.
+It also breaks the product on purpose where that is wanted (`tests/faults/mutations.py`). Nothing of this is in a release.
+The functions are put in place before anything else of the package is imported.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def main() -> None:
     failpoints.failpoint = armed.failpoint
     failpoints.async_failpoint = armed.async_failpoint
     from scheduler.cli.main import entry
+    from tests.faults import mutations
 
+    if name := mutations.wanted():
+        mutations.apply(name)
     entry()
 
 

@@ -1,0 +1,206 @@
+"""Ways to break the product on purpose, each with the fault test that must then fail: is the bench blind?
+
+python -m tests.faults.mutations            all of them, one after another, a quarter of an hour; prints what caught each
+python -m tests.faults.mutations NAME ...   some of them
+
+A scheduler under test is broken by the start program of its failpoints (`failpoints/__main__.py`), if PODIUM_MUTATION
+names how; nothing of it is in the product.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["MUTATIONS", "Mutation", "apply", "wanted"]
+
+VARIABLE = "PODIUM_MUTATION"
+ROOT = Path(__file__).resolve().parents[2]
+_TIMEOUT_S = 900.0
+_REASON = re.compile(r"^E +(?:AssertionError: )?(.*(?:G\d+|missed|assert|not within).*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One way to break the product.
+
+    Attributes:
+        name: to ask for it by.
+        what: is wrong, in words.
+        target: ``module:Class.attribute`` or ``module:function`` of the product.
+        broken: makes what to put there, from what is there.
+        test: the name of the fault test that must fail.
+    """
+
+    name: str
+    what: str
+    target: str
+    broken: Callable[[Any], Any]
+    test: str
+
+
+# --- how things are broken: each is given the sound function ---------------------------------------------------------
+
+
+def _nothing(sound: Any) -> Any:
+    return lambda *given, **named: None
+
+
+def _yes(sound: Any) -> Any:
+    return lambda *given, **named: True
+
+
+def _unless_drift(sound: Any) -> Any:
+    return lambda self, cause="requested": 0 if cause == "drift" else sound(self, cause)
+
+
+def _without_uid(sound: Any) -> Any:
+    import msgspec
+
+    async def bind(transport: Any, pod: Any, node_name: str, **named: Any) -> None:
+        nobody = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=""))
+        await sound(transport, nobody, node_name, **named)
+
+    return bind
+
+
+def _unreachable(sound: Any) -> Any:
+    from scheduler.state.outcome import BindOutcome
+
+    return lambda self, *given: self._settle(BindOutcome.UNREACHABLE, "taken for a failure")
+
+
+def _conflict_at_once(sound: Any) -> Any:
+    from scheduler.state.outcome import BindOutcome
+
+    def refused(self: Any, error: Any, now_s: float) -> Any:
+        is_conflict = error.status == 409
+        return self._settle(BindOutcome.CONFLICT, "a conflict") if is_conflict else sound(self, error, now_s)
+
+    return refused
+
+
+def _nothing_is_gone(sound: Any) -> Any:
+    def finish_list(self: Any) -> int:
+        self._listed = None
+        return 0
+
+    return finish_list
+
+
+def _first_delay(sound: Any) -> Any:
+    def failed(engine: Any, job: Any, status: Any) -> None:
+        sound(engine, job, status)
+        job.info.consecutive_errors_count = 0
+
+    return failed
+
+
+MUTATIONS = (
+    Mutation(
+        "no-repair", "what a watch has lost is found, and not listed again",
+        "scheduler.kube.reflector:Reflector.request_relist", _unless_drift, "test_lost_lines",
+    ),
+    Mutation(
+        "no-last-look", "the node is not looked at again before a bind is sent",
+        "scheduler.binding.node_check:NodeCheck.objection", _nothing, "test_node_changed_before_the_bind",
+    ),
+    Mutation(
+        "no-uid", "binds are sent without the pod's UID",
+        "scheduler.kube.writes:bind", _without_uid, "test_pod_replaced_before_its_bind",
+    ),
+    Mutation(
+        "kept-room", "the place of a pod that is deleted in flight is kept until its binding ends",
+        "scheduler.intake.pods:PodIntake._assumed_pod_deleted", _nothing, "test_pod_deleted_in_flight",
+    ),
+    Mutation(
+        "not-forgotten", "the place of a pod whose binding failed is not given back",
+        "scheduler.state.cache.cache:Cache.forget_pod", _nothing, "test_requests_dropped",
+    ),
+    Mutation(
+        "unknown-is-failure", "a bind whose outcome is unknown is taken for one that failed",
+        "scheduler.binding.outcome:BindAttempt._become_unknown", _unreachable, "test_answers_lost_and_watch_late",
+    ),
+    Mutation(
+        "conflict-is-failure", "a conflict is not read back",
+        "scheduler.binding.outcome:BindAttempt._refused", _conflict_at_once, "test_conflict_that_is_none",
+    ),
+    Mutation(
+        "no-deletions", "deletions that a watch has missed are not made up from the list",
+        "scheduler.kube.known:Known.finish_list", _nothing_is_gone, "test_gone_after_compaction",
+    ),
+    Mutation(
+        "no-gate", "the lease is not looked at before a write",
+        "scheduler.kube.lease:LeaderElector.may_write", _yes, "test_frozen_leader",
+    ),
+    Mutation(
+        "eager", "refused binds are tried again after the first, short back-off",
+        "scheduler.cycle.conclude:_REFUSED_ERRORS", lambda sound: 0, "test_binds_forbidden_in_a_namespace",
+    ),
+)  # fmt: skip
+
+
+def wanted() -> str:
+    """Return how the schedulers of this run are to be broken; "" if they are sound."""
+    return os.environ.get(VARIABLE, "")
+
+
+def apply(name: str) -> None:
+    """Break this process."""
+    (mutation,) = (mutation for mutation in MUTATIONS if mutation.name == name)
+    module_name, _, path = mutation.target.partition(":")
+    owner: Any = importlib.import_module(module_name)
+    *outer, attribute = path.split(".")
+    for part in outer:
+        owner = getattr(owner, part)
+    sound = getattr(owner, attribute)
+    broken = mutation.broken(sound)
+    setattr(owner, attribute, broken)
+    for module in list(sys.modules.values()):  # a function may have been imported by name
+        if module.__name__.startswith("scheduler.") and callable(sound) and getattr(module, attribute, None) is sound:
+            setattr(module, attribute, broken)
+
+
+def caught(mutation: Mutation) -> str | None:
+    """Return why the test failed under a mutation; None if it passed."""
+    arguments = ["-q", "-x", "--faults", "-p", "no:cacheprovider", "tests/faults", "-k", mutation.test]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments],
+        cwd=ROOT,
+        env={**os.environ, VARIABLE: mutation.name},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+    )
+    assert done.returncode in (0, 1), done.stdout[-3000:] + done.stderr[-3000:]
+    if done.returncode == 0:
+        return None
+    reasons = _REASON.findall(done.stdout)
+    return reasons[0][:160] if reasons else done.stdout[-300:]
+
+
+def main() -> int:
+    """Try mutations; returns the exit code."""
+    given = sys.argv[1:]
+    unknown = set(given) - {mutation.name for mutation in MUTATIONS}
+    assert not unknown, f"no such mutation: {', '.join(sorted(unknown))}"
+    missed = 0
+    for mutation in MUTATIONS:
+        if given and mutation.name not in given:
+            continue
+        reason = caught(mutation)
+        missed += reason is None
+        print(f"{mutation.name}: {mutation.test}: {'MISSED' if reason is None else reason}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
