@@ -20,7 +20,14 @@ def main() -> int:
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     begun_s, rounds = time.monotonic(), 0
     while time.monotonic() - begun_s < options.minutes * 60:
-        arguments = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=fuzz", f"--hypothesis-seed={seed + rounds}"]
+        arguments = [
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--timeout=900",
+            "--hypothesis-profile=fuzz",
+            f"--hypothesis-seed={seed + rounds}",
+        ]
         done = subprocess.run([sys.executable, "-m", "pytest", *arguments, *TARGETS], check=False)
         if done.returncode:
             print(f"failed with --seed {seed + rounds}; add the example to tests/fuzz/regressions.py")

@@ -1,0 +1,71 @@
+"""An extender that misbehaves in every way that one can over HTTP, beside the daemon as deployed."""
+
+from __future__ import annotations
+
+import time
+
+from tests.benchmarks.procfs import peak_rss_mb
+from tests.contract.extender.server import ExtenderServer
+from tests.faults.bench import FaultBench, fault
+from tests.faults.results import at_most, exactly
+from tests.integration.api import eventually
+from tests.integration.settled import wait_told
+
+TIMEOUT_S = 5.0
+GPU = "example.com/gpu"
+FAILS = {
+    "ten seconds slow": "Post",
+    "status 500": "code 500",
+    "HTML": "answered no JSON",
+    "invalid UTF-8": "answered no",
+    "1 GB body": "longer than 67108864 bytes",
+    "slow loris": "Post",
+    "unknown node": "not found in the input node list",
+    "redirect": "code 307",
+    "nested too deeply": "answered no JSON",
+    "reports an error": "no device left",
+    "hangs up": "Post",
+}
+
+
+@fault(36, "an extender refuses, is slow, answers 500, HTML, bad UTF-8, 1 GB, drips, redirects, names unknown nodes")
+def test_misbehaving_extender(bench: FaultBench) -> None:
+    """The pods that are its business are told; all others are bound meanwhile; memory and time are bounded."""
+    server = ExtenderServer()
+    try:
+        extender = {
+            "urlPrefix": server.url, "filterVerb": "filter", "prioritizeVerb": "rank", "weight": 5,
+            "nodeCacheCapable": True, "httpTimeout": f"{TIMEOUT_S:g}s", "managedResources": [{"name": GPU}],
+        }  # fmt: skip
+        scheduler = bench.scheduler(elect=False, configuration={"extenders": [extender]})
+        cluster = bench.cluster
+        room = {"cpu": "20", "memory": "64Gi", "pods": "110", GPU: "100"}
+        cluster.create(
+            *(cluster.node(name).set("status.allocatable", room).set("status.capacity", room) for name in "ab")
+        )
+        cluster.create(cluster.pod("warm").requests({GPU: "1"}).limits({GPU: "1"}))
+        cluster.wait_bound("warm")
+        before = peak_rss_mb(scheduler.daemon.process.pid)
+        slowest_s = 0.0
+        for number, (name, words) in enumerate(FAILS.items()):
+            server.behave(name)
+            begun_s, pod, beside = time.monotonic(), f"p{number}", f"beside-{number}"
+            cluster.create(cluster.pod(pod).requests({GPU: "1"}).limits({GPU: "1"}))
+            wait_told(cluster, pod, words, timeout_s=60)
+            slowest_s = max(slowest_s, time.monotonic() - begun_s)
+            cluster.delete(pod)
+            cluster.create(cluster.pod(beside))
+            cluster.wait_bound(beside)
+        assert not [path for path, _ in server.asked if "trap" in path], "a redirect was followed"
+        server.behave("score out of range")
+        cluster.create(cluster.pod("scored").requests({GPU: "1"}).limits({GPU: "1"}))
+        eventually(lambda: "scored" in cluster.bound(), "scores being ignored that cannot be", timeout_s=60)
+        bench.figure("the longest that one attempt took", at_most(TIMEOUT_S + 1.0), slowest_s, "s")
+        more_mb = peak_rss_mb(scheduler.daemon.process.pid) - before
+        # The 64 MiB that an answer may have, and what the HTTP client needs to take them in.
+        bench.figure("more memory at its peak, MB", at_most(96), more_mb)
+        bench.figure("restarts", exactly(0), scheduler.restarts)
+        bench.settle()
+        bench.verdict()
+    finally:
+        server.close()
