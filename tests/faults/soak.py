@@ -68,6 +68,7 @@ class Churn:
             if not self._may_run.is_set():
                 self._is_idle.set()
                 self._may_run.wait()
+                continue
             try:
                 self._turn(client)
             except (OSError, http.client.HTTPException):

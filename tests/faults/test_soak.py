@@ -61,6 +61,7 @@ def test_soak(bench: FaultBench, request: pytest.FixtureRequest) -> None:
             samples.append(Sample.of(witness.daemon.process.pid))
     finally:
         churn.stop()
+    bench.settle()
     bench.note(f"{minutes:g} minutes, {rounds} rounds, {faults} faults, {churn.created:,} pods")
     bench.figure("faults", at_least(1), faults)
     bench.figure("restarts of the scheduler that nobody harms", exactly(0), witness.restarts)
