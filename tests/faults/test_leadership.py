@@ -104,6 +104,7 @@ def test_frozen_leader(bench: FaultBench) -> None:
     old.freeze()
     frozen_s = time.time()
     before = len(bench.cluster.bound())
+    bench.cluster.create(*(bench.cluster.pod(f"late{i}") for i in range(10)))  # a fast leader may have left nothing
     led_s = _first_write_s(bench, new, frozen_s + 1.0)
     time.sleep(max(0.0, frozen_s + 20.0 - time.time()))
     thawed_s = time.time()
@@ -111,7 +112,7 @@ def test_frozen_leader(bench: FaultBench) -> None:
     old.wait_exit(1)
     bench.settle()
     late = [r for r in changes(bench.history()) if r.user == old.user and r.received_s >= thawed_s]
-    bench.figure("bound before the freeze", at_most(WAITING - 1), before)
+    bench.figure("bound before the freeze", at_most(WAITING), before)
     bench.figure("new binds after", at_most(20), led_s - frozen_s, "s")
     bench.figure("binds sent by the thawed process", exactly(0), sum(map(is_bind, late)))
     bench.figure("its other writes", exactly(0), len([r for r in late if not is_bind(r)]))

@@ -16,6 +16,7 @@ from scheduler.framework.waiting import WaitingPods
 from scheduler.model.meta import Namespace
 from scheduler.model.policy import PodDisruptionBudget
 from scheduler.plugins import IN_TREE
+from scheduler.plugins.default_preemption.budgets import NamespaceBudgets
 from scheduler.plugins.default_preemption.victims import DryRun
 from scheduler.state.cache.cache import Cache
 from scheduler.state.cache.snapshot import Snapshot
@@ -142,4 +143,4 @@ def _budgets(rng):
         "spec": {"selector": {"matchLabels": {"app": "web"}}},
         "status": {"disruptionsAllowed": rng.randrange(3)},
     }
-    return [b.obj(PodDisruptionBudget, manifest)]
+    return NamespaceBudgets([b.obj(PodDisruptionBudget, manifest)])
