@@ -108,8 +108,9 @@ class ClassCache:
         if attempt.scores is None or key in self._classes:
             return
         # The hash will do: of two that share one, the other's ranking is kept a pod earlier. The key may be a megabyte.
-        if hash(key) not in self._seen:
-            self._seen[hash(key)] = None
+        digest = hash(key)
+        if digest not in self._seen:
+            self._seen[digest] = None
             if len(self._seen) > _MAX_SEEN:
                 self._seen.popitem(last=False)
             return

@@ -36,7 +36,7 @@ from scheduler.api import (
     Verdicts,
 )
 from scheduler.framework.calls import Calls
-from scheduler.framework.columns import are_in_range, are_verdicts, as_int_column, narrowed, totals_type
+from scheduler.framework.columns import add_weighted, are_in_range, are_verdicts, as_int_column, narrowed, totals_type
 from scheduler.framework.coupled import Coupled
 from scheduler.framework.guard import PluginFault
 from scheduler.framework.points import FILTER
@@ -247,7 +247,7 @@ class StandingPoint:
             scores[scorer] = kept
         weighted = np.zeros(len(nodes), self._totals_type)
         for scorer, kept in scores.items():
-            weighted += kept.normalized.astype(self._totals_type) * self._totals_type.type(self._weights[scorer])
+            add_weighted(weighted, kept.normalized, self._weights[scorer])
         names = frozenset(p.name for p in covered)
         return Answers(nodes, names, prepared, verdicts, scores, weighted, self._coupled(covered))
 
