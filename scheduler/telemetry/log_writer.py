@@ -81,13 +81,14 @@ class LogWriter:
                 return
 
     def _put(self, batch: list[str]) -> None:
-        if self.dropped > self._told:
-            batch = [*batch, f"log lines lost: {self.dropped - self._told}"]
-            self._told = self.dropped
-        if not batch:
+        lost = self.dropped - self._told
+        lines = [*batch, f"log lines lost: {lost}"] if lost > 0 else batch
+        if not lines:
             return
         try:
-            self._stream.write("\n".join(batch) + "\n")
+            self._stream.write("\n".join(lines) + "\n")
             self._stream.flush()
         except (OSError, ValueError):  # disk full, closed pipe, closed stream
             self.dropped += len(batch)
+        else:  # only what has been written has been told
+            self._told += max(lost, 0)

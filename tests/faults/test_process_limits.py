@@ -18,6 +18,7 @@ from tests.faults.bench import FaultBench, fault
 from tests.faults.loads import Load
 from tests.faults.proxy import FaultProxy, Match, ResetPeer, Rule
 from tests.faults.results import at_least, at_most, exactly
+from tests.faults.truth import lies
 from tests.integration.api import eventually
 
 DROPPED = "podium_log_lines_dropped_total"
@@ -142,6 +143,7 @@ def test_log_volume_that_is_full(bench: FaultBench) -> None:
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
     eventually(lambda: "log lines lost: " in scheduler.log(), "the log to say how many lines were lost")
     bench.settle()
+    assert lies(bench, scheduler) == []
     bench.figure("bound meanwhile, of those created", at_least(0.9), share_bound(bench, load, begun_s, end_s))
     bench.note("RLIMIT_FSIZE of the process stands for a volume that is full: writes fail with EFBIG instead of ENOSPC")
     bench.verdict()

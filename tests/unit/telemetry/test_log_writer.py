@@ -69,3 +69,25 @@ def test_full_disk_is_counted_and_survived():
     writer = LogWriter(Full())
     writer.write("one")
     assert writer.dropped == 1
+
+
+def test_a_volume_that_was_full_hears_of_every_line_it_lost():
+    """Also of those whose count was among what could not be written."""
+
+    class FullStream(io.StringIO):
+        is_full = True
+
+        def write(self, text):
+            if self.is_full:
+                raise OSError(28, "No space left on device")
+            return super().write(text)
+
+    stream = FullStream()
+    writer = LogWriter(stream)
+    for line in ("one", "two", "three"):
+        writer.write(line)
+    stream.is_full = False
+    writer.write("four")
+    writer.write("five")
+    assert writer.dropped == 3
+    assert stream.getvalue().splitlines() == ["four", "log lines lost: 3", "five"]
