@@ -1,4 +1,7 @@
-"""What the scheduling side takes from the machine: time, chance and memory. A simulation hands in its own."""
+"""What the scheduling side takes from the machine: time, chance, memory, threads and the network to extenders.
+
+A simulation hands in its own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scheduler.api import Clock, Random
+from scheduler.app.blocking import BlockingCalls
 from scheduler.app.clock import SystemClock
+from scheduler.app.extenders import extender_call
+from scheduler.config.types import Extender
+from scheduler.framework.binding import RunBlocking
+from scheduler.framework.extender import ExtenderCall
+from scheduler.kube.extender_client import CallObserver
 
 __all__ = ["Outside"]
 
@@ -29,9 +38,13 @@ class Outside:
         random: spreads ties and retries; nothing secret depends on it.
         perf_counter: measures durations, in seconds.
         after_sync: is called once when all kinds have been delivered.
+        blocking: makes, by a name for its threads, what runs functions that may block.
+        extender_call: makes what calls one extender; raises ConfigError.
     """
 
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=random.Random)
     perf_counter: Callable[[], float] = time.perf_counter
     after_sync: Callable[[], None] = set_aside
+    blocking: Callable[[str], RunBlocking] = BlockingCalls
+    extender_call: Callable[[Extender, CallObserver], ExtenderCall] = extender_call

@@ -24,14 +24,13 @@ import uvloop
 
 from scheduler.api import Eviction, Pod, Status
 from scheduler.app.background import in_thread
-from scheduler.app.blocking import BlockingCalls
 from scheduler.app.comparing import Comparing, compare_cache
 from scheduler.app.confirming import Confirming
 from scheduler.app.connecting import bind_limit, connect_by_http
 from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
 from scheduler.app.dump import dump
-from scheduler.app.extenders import extender_call, originals_of, verbs_of
+from scheduler.app.extenders import originals_of, verbs_of
 from scheduler.app.kinds import REQUIRED, is_optional
 from scheduler.app.outside import Outside
 from scheduler.binding.bind_call import BindCall
@@ -149,10 +148,10 @@ class SchedulingThread:
                 bind=self._bind,
                 patch=self._patch,
                 call_soon_threadsafe=self._inbox.call,
-                run_blocking=BlockingCalls("plugin"),
+                run_blocking=self._outside.blocking("plugin"),
                 on_ready=self._wake_here,
                 is_enabled=completed.gates.enabled,
-                extender_call=functools.partial(extender_call, observe=metrics.extender_call),
+                extender_call=lambda extender: self._outside.extender_call(extender, metrics.extender_call),
                 plugin_families=metrics.plugin_families,
                 background=in_thread,
             ),
@@ -342,11 +341,12 @@ class SchedulingThread:
             on_outcome=self._note_outcome,
             objection=node_check.objection,
         )
-        self._status = StatusWriter(
+        self._status = status = StatusWriter(
             transport,
             clock=self._clock,
             may_write=self._may_write,
             on_dropped=lambda: metrics.event_dropped("status_queue_full"),
+            is_pending=self._is_pending,
         )
         self._binder = binder = Binder(
             self.core,
@@ -355,8 +355,10 @@ class SchedulingThread:
             on_idle=self._wake_here,
             extender_bind=ExtenderBinding(
                 self.core.extenders,
-                run_blocking=BlockingCalls("extender"),
+                run_blocking=self._outside.blocking("extender"),
                 read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
+                may_write=self._may_write,
+                fall_silent=lambda pod: status.fall_silent(pod.uid),
             ),
             node_check=node_check,
         )
@@ -549,6 +551,11 @@ class SchedulingThread:
     async def _patch(self, obj: KubeObject, changes: Mapping[str, Any]) -> KubeObject | Status:
         assert self._patch_call is not None
         return await self._patch_call(obj, changes)
+
+    def _is_pending(self, pod: Pod) -> bool:
+        """Say whether the watch has not shown yet that the pod got a node."""
+        known = self.core.stores.of(Pod).get(pod.pod_key)
+        return known is None or known.uid != pod.uid or not known.node_name
 
     def _note_outcome(self, outcome: BindOutcome, was_unknown: bool) -> None:
         self._metrics.bind_outcome(outcome.value, was_unknown=was_unknown)

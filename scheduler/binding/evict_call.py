@@ -54,12 +54,18 @@ class EvictCall:
         await async_failpoint("evict.before_patch", victim)
         self._check(victim)
         condition = disruption(victim, preemptor)
-        if await patch_pod_status(self._transport, victim, condition, now_s=self._clock.now()) is WriteResult.GONE:
+        patched = await patch_pod_status(
+            self._transport, victim, condition, now_s=self._clock.now(), may_retry=self._is_leading
+        )
+        if patched is WriteResult.GONE:
             return True
         await async_failpoint("evict.before_delete", victim)
         self._check(victim)
         return await delete_pod(self._transport, victim) is WriteResult.GONE
 
+    def _is_leading(self) -> bool:
+        return self._may_write(WRITE_TIMEOUT_S)
+
     def _check(self, victim: Pod) -> None:
-        if not self._may_write(WRITE_TIMEOUT_S):
+        if not self._is_leading():
             raise LeaseLostError(f"the lease is no longer held, so pod {victim.pod_key} was not evicted")

@@ -4,6 +4,7 @@
                              │ unbound: a few times more, it may take effect a little later ─▶ Error
     extender fails ────▶ read the pod back ── our node ─▶ bound (it was bound, only the answer was lost)
                              │ unbound ─▶ Error, with what the extender said
+                             │ no answer ─▶ read again, for as long as it takes: it may be bound
     either ──────────────▶ another node, no such pod ─▶ LOST, GONE
 
 differs: upstream believes whatever the extender says, so a pod that an extender only pretends to have bound takes room
@@ -17,10 +18,11 @@ import functools
 from collections.abc import Awaitable, Callable, Sequence
 
 from scheduler.api import ExtenderError, Pod, Status
+from scheduler.binding.bind_call import LEASE_LOST, WriteGate
 from scheduler.framework.binding import RunBlocking
 from scheduler.framework.extender import Extender
 from scheduler.kube.errors import KubeError
-from scheduler.kube.writes import Assignment
+from scheduler.kube.writes import WRITE_TIMEOUT_S, Assignment
 from scheduler.state.outbox import StartBinding
 from scheduler.state.outcome import BindFailure, BindOutcome
 from scheduler.telemetry.logging import get_logger
@@ -34,6 +36,17 @@ ReadAssignment = Callable[[Pod], Awaitable[Assignment | None]]
 
 _READ_AFTER_SUCCESS_S = (0.0, 0.2, 1.0, 3.0)
 _READ_AFTER_FAILURE_S = (0.0, 1.0)
+_READ_ANEW_S = 2.0
+"""Between readings while the API server does not answer."""
+
+
+def _always(within_s: float) -> bool:
+    del within_s
+    return True
+
+
+async def _at_once(pod: Pod) -> None:
+    del pod
 
 
 class ExtenderBinding:
@@ -45,12 +58,19 @@ class ExtenderBinding:
         *,
         run_blocking: RunBlocking,
         read: ReadAssignment,
+        may_write: WriteGate = _always,
+        fall_silent: Callable[[Pod], Awaitable[None]] = _at_once,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Make the hook; extenders without the bind verb are left out."""
+        """Make the hook; extenders without the bind verb are left out, and none is asked without the lease.
+
+        ``fall_silent`` comes back when nothing more is being said about a pod: binding has the last word.
+        """
         self._extenders = [extender for extender in extenders if extender.is_binder]
         self._run_blocking = run_blocking
         self._read = read
+        self._may_write = may_write
+        self._fall_silent = fall_silent
         self._sleep = sleep
 
     async def __call__(self, job: StartBinding) -> tuple[bool, Status | None]:
@@ -59,6 +79,9 @@ class ExtenderBinding:
         for extender in self._extenders:
             if not extender.is_interested(pod):
                 continue
+            await self._fall_silent(pod)
+            if not self._may_write(WRITE_TIMEOUT_S):
+                return True, _failed(BindOutcome.UNREACHABLE, LEASE_LOST)
             error = await self._run_blocking(functools.partial(_bind, extender, pod, node_name))
             if error is not None and extender.is_ignorable:
                 _log.warning("ignorable extender failed", extender=extender.name, pod=pod.pod_key, error=str(error))
@@ -68,8 +91,9 @@ class ExtenderBinding:
 
     async def _settle(self, extender: Extender, pod: Pod, node_name: str, error: ExtenderError | None) -> Status | None:
         was_read = False
-        for delay_s in _READ_AFTER_SUCCESS_S if error is None else _READ_AFTER_FAILURE_S:
-            await self._sleep(delay_s)
+        delays_s = iter(_READ_AFTER_SUCCESS_S if error is None else _READ_AFTER_FAILURE_S)
+        while (delay_s := next(delays_s, None)) is not None or (error is not None and not was_read):
+            await self._sleep(_READ_ANEW_S if delay_s is None else delay_s)
             try:
                 assignment = await self._read(pod)
             except KubeError as failure:

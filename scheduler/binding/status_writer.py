@@ -30,6 +30,11 @@ RETRY_S = 1.0
 _log = get_logger(__name__)
 
 
+def _any(pod: Pod) -> bool:
+    del pod
+    return True
+
+
 class StatusWriter:
     """Patches pod conditions and nominations in the background."""
 
@@ -40,6 +45,7 @@ class StatusWriter:
         clock: Clock,
         may_write: Callable[[float], bool],
         on_dropped: Callable[[], None],
+        is_pending: Callable[[Pod], bool] = _any,
         workers: int = 8,
         capacity: int = 10_000,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -51,6 +57,7 @@ class StatusWriter:
             clock: dates the conditions.
             may_write: the lease's gate.
             on_dropped: is called for each word that was dropped.
+            is_pending: says whether nobody has bound the pod yet, as far as we know: a word of before would deny it.
             workers: requests under way at a time.
             capacity: pods that may wait to be told.
             sleep: waits.
@@ -59,6 +66,7 @@ class StatusWriter:
         self._clock = clock
         self._may_write = may_write
         self._on_dropped = on_dropped
+        self._is_pending = is_pending
         self._workers = workers
         self._capacity = capacity
         self._sleep = sleep
@@ -128,15 +136,22 @@ class StatusWriter:
         return None if uid is None else self._waiting.pop(uid)
 
     async def _write(self, patch: PatchPodStatus) -> bool:
-        """Write a word; returns whether that is settled, be it by a refusal."""
+        """Write a word; returns whether that is settled: it was taken or refused, or should not be said any more."""
         if not self._may_write(WRITE_TIMEOUT_S):
             return False
+        if not self._is_pending(patch.pod):
+            return True
         uid, nominated = patch.pod.uid, patch.nominated_node_name
         self._writing[uid] = True
         try:
             await async_failpoint("status.before_patch", patch.pod)
             await patch_pod_status(
-                self._transport, self._as_written(patch), patch.condition, nominated, now_s=self._clock.now()
+                self._transport,
+                self._as_written(patch),
+                patch.condition,
+                nominated,
+                now_s=self._clock.now(),
+                may_retry=lambda: self._may_write(WRITE_TIMEOUT_S) and self._is_pending(patch.pod),
             )
             self._note_nomination(uid, nominated)
             self._broken.discard(uid)

@@ -303,8 +303,6 @@ class EventRecorder:
     async def _post(self, post: Post) -> None:
         await async_failpoint("event.before_send", post)
         try:
-            if not self._may_write(_TIMEOUT_S):
-                raise _NotLeadingError("the lease is not held")
             await self._write(post)
         except ApiError as error:
             if error.status == 429 or error.status >= 500 or (error.status == 409 and post.count > 1):
@@ -341,6 +339,8 @@ class EventRecorder:
         else:
             body, content_type = core_body(post) if is_core else events_body(post), JSON
         data = msgspec.json.encode(body)
+        if not self._may_write(_TIMEOUT_S):  # before each request: the lease may have ended since the last one's answer
+            raise _NotLeadingError("the lease is not held")
         response = await self._transport.request(
             method, path, body=data, content_type=content_type, timeout_s=_TIMEOUT_S
         )

@@ -189,6 +189,10 @@ def status_patch(pod: Pod, condition: Condition | None, nominated_node_name: str
     return _encode({"metadata": {"uid": pod.uid}, "status": status}) if status else None
 
 
+def _always() -> bool:
+    return True
+
+
 async def patch_pod_status(
     transport: Transport,
     pod: Pod,
@@ -196,10 +200,13 @@ async def patch_pod_status(
     nominated_node_name: str | None = None,
     *,
     now_s: float,
+    may_retry: Callable[[], bool] = _always,
     timeout_s: float = WRITE_TIMEOUT_S,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> WriteResult:
     """Set the pod's condition and nomination; see ``status_patch`` for the arguments.
+
+    ``may_retry`` is asked before each request but the first: the lease may have ended meanwhile.
 
     parity: tried 4 times, with delays from 10 ms on that grow fivefold, while the server has an internal error, is
     unavailable, reports a conflict or refuses connections.
@@ -219,7 +226,9 @@ async def patch_pod_status(
         except KubeError as error:
             if not _is_retriable(error):
                 raise
-        await sleep(delay_s)
+            await sleep(delay_s)
+            if not may_retry():
+                raise
         delay_s *= _PATCH_FACTOR
     return await _patch_status_once(transport, path, body, timeout_s)
 

@@ -8,14 +8,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.model_api import URGENT, Json, ModelApi
-from tests.simulation.network import Link, Traffic, Weather
-from tests.simulation.plan import Deed, Plan
+from scheduler.kube.transport import Transport
+from tests.simulation.cluster import Cluster
+from tests.simulation.controllers import Controllers
+from tests.simulation.deeds import Deeds
+from tests.simulation.extender import Extender
+from tests.simulation.model_api import ModelApi
+from tests.simulation.network import Link, Traffic, Weather, WeatherOf
+from tests.simulation.plan import LOST_LINE, Plan
 from tests.simulation.promises import Promises, Violation
-from tests.simulation.replica import SCHEDULER_NAME, Replica
-from tests.simulation.virtual_loop import VirtualLoop
+from tests.simulation.replica import COMPARE_S, RIVAL, SCHEDULER_NAME, Replica
+from tests.simulation.virtual_loop import StalledError, VirtualLoop
 
 __all__ = ["Outcome", "run_history"]
 
@@ -24,6 +30,8 @@ _SETTLE_S = 45.0
 _FIND_DEAD_STREAM_S = 110.0
 """A watch that says nothing is given up after 90 s."""
 _AFTER_VICTIMS_S = 15.0
+_KNOWN_SOON_S, _KNOWN_LATE_S = 10.0, 150.0
+"""From what others do to a node until a scheduler must have heard it: with a sound network, and with a bad one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,44 +60,53 @@ class Outcome:
 def run_history(plan: Plan) -> Outcome:
     """Let a plan come true."""
     loop = VirtualLoop()
+    history = _History(plan, loop)
     try:
-        outcome = loop.run_until_complete(_History(plan, loop).run())
+        outcome = loop.run_until_complete(history.run())
         loop.run_until_complete(loop.shutdown_asyncgens())
-        return outcome
+    except StalledError as error:
+        outcome = history.outcome(Violation("G8", loop.time(), str(error)))
     finally:
         loop.close()
+    return outcome
 
 
 class _History:
     def __init__(self, plan: Plan, loop: VirtualLoop) -> None:
         self._plan = plan
         self._loop = loop
-        self._chance = random.Random(plan.seed)
         self._start_s = loop.time()
-        self.api = ModelApi(self._elapsed_s, loop.call_later)
-        self.promises = Promises(self.api, self._elapsed_s)
         self._traffic = Traffic()
+        self._weather = Weather(plan.faults, self._elapsed_s, random.Random(plan.seed))
+        self._cluster = Cluster(ModelApi(self._elapsed_s))
+        self._controllers = Controllers(self._cluster, loop.call_later, random.Random(plan.seed + 1))
+        self._promises = Promises(self._cluster, self._elapsed_s, _excused_s(plan))
 
     def _elapsed_s(self) -> float:
         return self._loop.time() - self._start_s
 
     async def run(self) -> Outcome:
-        weather = Weather(self._plan.faults, self._elapsed_s, self._chance)
-        self.replicas = [self._replica(number, weather) for number in range(self._plan.replicas)]
-        self.promises.replicas = self.replicas
-        for replica in self.replicas:
+        replicas = {str(number): self._replica(number, SCHEDULER_NAME) for number in range(self._plan.replicas)}
+        if any(deed.kind == "create_rival_pod" for deed in self._plan.deeds):
+            replicas["rival"] = self._replica(self._plan.replicas, RIVAL)
+        self._promises.replicas = list(replicas.values())
+        for replica in replicas.values():
             replica.start()
         try:
-            await self._do_everything()
+            await self._do_everything(Deeds(self._cluster, replicas))
             await self._settle()
-            self.promises.settled()
+            self._promises.settled()
         finally:
-            for replica in self.replicas:
+            for replica in replicas.values():
                 await replica.end()
-        pods = self.api.pods()
+        return self.outcome()
+
+    def outcome(self, *more: Violation) -> Outcome:
+        """Return what there is to say."""
+        pods = self._cluster.pods()
         bound = sum(1 for pod in pods if pod["spec"].get("nodeName"))
         return Outcome(
-            tuple(self.promises.violations),
+            (*self._promises.violations, *more),
             bound=bound,
             pending=len(pods) - bound,
             requests=self._traffic.requests,
@@ -99,88 +116,42 @@ class _History:
             fingerprint=self._traffic.fingerprint,
         )
 
+    async def _do_everything(self, deeds: Deeds) -> None:
+        for deed in self._plan.deeds:
+            await asyncio.sleep(max(deed.at_s - self._elapsed_s(), 0.0))
+            await deeds.do(deed)
+
     async def _settle(self) -> None:
         thaws_s = [deed.at_s + deed.number for deed in self._plan.deeds if deed.kind == "freeze"]
         ends_s = max([*thaws_s, *(fault.end_s for fault in self._plan.faults)], default=0.0)
         has_dead_streams = any(fault.kind == "blackhole" for fault in self._plan.faults)
-        await asyncio.sleep(max(ends_s - self._elapsed_s(), 0.0) + _SETTLE_S + has_dead_streams * _FIND_DEAD_STREAM_S)
-        while any(pod["metadata"].get("deletionTimestamp") for pod in self.api.pods()):  # noqa: ASYNC110  plain objects
+        has_lost_lines = any(fault.kind == LOST_LINE for fault in self._plan.faults)
+        more_s = has_dead_streams * _FIND_DEAD_STREAM_S + has_lost_lines * COMPARE_S
+        await asyncio.sleep(max(ends_s - self._elapsed_s(), 0.0) + _SETTLE_S + more_s)
+        while any(pod["metadata"].get("deletionTimestamp") for pod in self._cluster.pods()):  # noqa: ASYNC110  plain objects
             await asyncio.sleep(_AFTER_VICTIMS_S)  # who waits for their room holds it meanwhile
 
-    def _replica(self, number: int, weather: Weather) -> Replica:
+    def _replica(self, number: int, scheduler_name: str) -> Replica:
         chance = random.Random(self._plan.seed * 31 + number)
-        connect = functools.partial(
-            Link, self.api, number, weather, chance, on_write=self.promises.sent, traffic=self._traffic
-        )
-        return Replica(number, connect, chance)
 
-    async def _do_everything(self) -> None:
-        for deed in self._plan.deeds:
-            await asyncio.sleep(max(deed.at_s - self._elapsed_s(), 0.0))
-            await getattr(self, f"_{deed.kind}")(deed)
+        def outside(identity: str) -> tuple[Callable[[], Transport], Extender]:
+            connect = functools.partial(
+                Link,
+                self._cluster.api,
+                identity,
+                WeatherOf(self._weather, number),
+                chance,
+                on_write=self._promises.sent,
+                traffic=self._traffic,
+            )
+            fails = functools.partial(self._weather.hits, "extender", number)
+            return connect, Extender(self._cluster, identity, chance, fails, self._promises.sent)
 
-    # --- deeds -------------------------------------------------------------------------------------------------------
-
-    async def _create_node(self, deed: Deed) -> None:
-        if deed.name in {node["metadata"]["name"] for node in self.api.nodes()}:
-            return
-        status = {"capacity": _resources(deed.number), "allocatable": _resources(deed.number)}
-        metadata = {"name": deed.name, "labels": {"pool": deed.where}}
-        self.api.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status})
-
-    async def _create_pod(self, deed: Deed, **spec: object) -> None:
-        if self.api.pod(deed.name) is None:
-            self.api.create(_pod(deed.name, deed.number, spec))
-
-    async def _create_urgent_pod(self, deed: Deed) -> None:
-        await self._create_pod(deed, priorityClassName=URGENT)
-
-    async def _create_picky_pod(self, deed: Deed) -> None:
-        await self._create_pod(deed, nodeSelector={"pool": deed.where})
-
-    async def _delete_pod(self, deed: Deed) -> None:
-        self.api.delete_pod(deed.name, grace_s=deed.number)
-
-    async def _replace_pod(self, deed: Deed) -> None:
-        self.api.delete_pod(deed.name, grace_s=0)
-        await self._create_pod(deed)
-
-    async def _steal_pod(self, deed: Deed) -> None:
-        """Another scheduler binds the pod to a node of its own."""
-        self.api.bind_pod(deed.name, "foreign")
-
-    async def _delete_node(self, deed: Deed) -> None:
-        self.api.delete_node(deed.name)
-
-    async def _cordon(self, deed: Deed) -> None:
-        self.api.change_node(deed.name, {"unschedulable": True})
-
-    async def _uncordon(self, deed: Deed) -> None:
-        self.api.change_node(deed.name, {"unschedulable": None})
-
-    async def _compact(self, deed: Deed) -> None:
-        del deed
-        self.api.store.compact()
-
-    async def _crash(self, deed: Deed) -> None:
-        await self.replicas[int(deed.name)].crash()
-
-    async def _freeze(self, deed: Deed) -> None:
-        self.replicas[int(deed.name)].freeze(deed.number)
-
-    async def _stop(self, deed: Deed) -> None:
-        await self.replicas[int(deed.name)].stop()
+        has_extender = any(deed.kind == "create_extended_pod" for deed in self._plan.deeds)
+        return Replica(number, scheduler_name, outside, chance, has_extender=has_extender)
 
 
-def _resources(cpus: int) -> Json:
-    return {"cpu": str(cpus), "memory": "64Gi", "pods": "110"}
-
-
-def _pod(name: str, cpus: int, spec: Json) -> Json:
-    container = {"name": "main", "image": "main", "resources": {"requests": {"cpu": str(cpus)}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": SCHEDULER_NAME, "containers": [container], **spec},
-    }
+def _excused_s(plan: Plan) -> float:
+    """Return for how long a scheduler may not know what others have done to a node."""
+    is_undisturbed = not plan.faults and not any(deed.kind == "freeze" for deed in plan.deeds)
+    return _KNOWN_SOON_S if is_undisturbed else _KNOWN_LATE_S

@@ -1,30 +1,32 @@
-"""What must hold: after every write of a scheduler, and when everything has settled.
+"""What must hold: at every write of a scheduler, and when everything has settled.
 
 The checker knows nothing of the scheduler's code: it reads the objects, and counts for itself.
 
     G1  every pod that fits a node is bound, every other one has a condition that says why not
-    G2  no node holds more than it has
+    G2  no node is given more than it has, and no pod a node that cannot take it (``room``)
     G3  a binding reaches only the pod it was decided for
     G4  who does not hold the lease sends nothing
     G5  what the leader believes equals what the server has
+    G8  nothing turns without end, or breaks
     G10 a condition says what is true
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from scheduler.testing.apiserver.resources import BY_PATH
-from scheduler.testing.apiserver.store import Change
-from tests.simulation.model_api import Json, ModelApi
-from tests.simulation.replica import SCHEDULER_NAME, Replica
+from tests.simulation.cluster import LEASES, VOLUMES, Cluster
+from tests.simulation.extender import FORBIDDEN_POOL, THING
+from tests.simulation.model_api import Json
+from tests.simulation.replica import Replica
+from tests.simulation.room import Room, cpus_of, used_cpus
 
 __all__ = ["Promises", "Violation"]
 
 _LEASES = re.compile(r"/leases")
-_PODS, _NODES = BY_PATH[("", "v1", "pods")], BY_PATH[("", "v1", "nodes")]
-_LEASE_RESOURCE = BY_PATH[("coordination.k8s.io", "v1", "leases")]
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,117 +47,128 @@ class Violation:
         return f"{self.promise} at {self.at_s:.3f} s: {self.what}"
 
 
-@dataclass(slots=True, eq=False)
 class Promises:
     """Watches one history.
 
+    Args:
+        cluster: to watch.
+        elapsed_s: seconds since the history began.
+        excused_s: for how long others' deeds may be unknown to a scheduler.
+
     Attributes:
         violations: what was broken so far.
+        replicas: the schedulers.
     """
 
-    api: ModelApi
-    elapsed_s: object
-    replicas: list[Replica] = field(default_factory=list)
-    violations: list[Violation] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        for resource in (_PODS, _NODES):
-            self.api.store.table(resource).subscribers[self] = None
+    def __init__(self, cluster: Cluster, elapsed_s: Callable[[], float], excused_s: float) -> None:
+        self._cluster = cluster
+        self._elapsed_s = elapsed_s
+        self.violations: list[Violation] = []
+        self.replicas: list[Replica] = []
+        self._room = Room(cluster, elapsed_s, self.broken, excused_s)
 
     def broken(self, promise: str, what: str) -> None:
         """Note a violation."""
-        self.violations.append(Violation(promise, self.elapsed_s(), what))
+        self.violations.append(Violation(promise, self._elapsed_s(), what))
 
     # --- as it goes --------------------------------------------------------------------------------------------------
 
-    def sent(self, replica: int, method: str, path: str) -> None:
-        """A replica sends a write: it must hold the lease, or have held it last and not yet lost it."""
+    def sent(self, identity: str, method: str, path: str) -> None:
+        """A scheduler sends a write: it must hold the lease, or have held it last and not yet lost it."""
         if _LEASES.search(path):
             return
-        holder = self.lease_holder()
-        identity = self.replicas[replica].identity
+        holder = self._holder(identity.rsplit("-", 2)[0])
         if holder != identity:
             self.broken("G4", f"{identity} sends {method} {path} while the lease names {holder or 'nobody'}")
 
-    def lease_holder(self) -> str:
+    def _holder(self, lease: str) -> str:
         """Return who the lease names now."""
-        for stored in self.api.store.table(_LEASE_RESOURCE).objects.values():
-            if stored.data["metadata"]["name"] == SCHEDULER_NAME:
-                return stored.data["spec"].get("holderIdentity") or ""
+        for each in self._cluster.all(LEASES):
+            if each["metadata"]["name"] == lease:
+                return each["spec"].get("holderIdentity") or ""
         return ""
-
-    def offer(self, change: Change) -> None:
-        """A pod or node has changed: no node may hold more than it has."""
-        del change
-        used = _used(self.api)
-        for node in self.api.nodes():
-            name = node["metadata"]["name"]
-            have = int(node["status"]["allocatable"]["cpu"])
-            if used.get(name, 0) > have:
-                self.broken("G2", f"{name} holds pods that request {used[name]} of its {have} CPUs")
 
     # --- at the end --------------------------------------------------------------------------------------------------
 
     def settled(self) -> None:
-        """Nothing has happened for long enough: look at every pod, and at what the leader believes."""
-        used = _used(self.api)
-        for pod in self.api.pods():
+        """Nothing has happened for long enough: look at every pod, and at what the leaders believe."""
+        for replica in self.replicas:
+            if replica.failure is not None:
+                self.broken("G8", f"{replica.identity} broke: {replica.failure!r}")
+        used = used_cpus(self._cluster)
+        for pod in self._cluster.pods():
+            name = pod["metadata"]["name"]
+            is_bound_by_us = pod["metadata"]["uid"] in self._room.bound
+            if is_bound_by_us and _scheduled(pod) != "True":
+                self.broken("G10", f"{name} is bound and its condition says that it is not")
             if pod["spec"].get("nodeName") or pod["metadata"].get("deletionTimestamp"):
                 continue
-            name = pod["metadata"]["name"]
-            fitting = [node["metadata"]["name"] for node in self.api.nodes() if _fits(pod, node, used)]
+            fitting = [node["metadata"]["name"] for node in self._cluster.nodes() if self._fits(pod, node, used)]
             if fitting:
                 self.broken("G1", f"{name} fits {', '.join(fitting)} and is still pending")
             elif not _is_said_unschedulable(pod):
                 self.broken("G10", f"{name} fits nowhere and has no condition that says so")
-        self._beliefs()
+        for scheduler in dict.fromkeys(replica.scheduler_name for replica in self.replicas):
+            self._beliefs(scheduler)
 
-    def _beliefs(self) -> None:
-        leaders = [replica for replica in self.replicas if replica.is_leading]
-        if len(leaders) != 1:
-            self.broken("G1", f"{len(leaders)} replicas lead at the end")
+    def _fits(self, pod: Json, node: Json, used: dict[str, int]) -> bool:
+        if node["spec"].get("unschedulable"):
+            return False
+        labels, name = node["metadata"]["labels"], node["metadata"]["name"]
+        if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):
+            return False
+        if THING in pod["spec"]["containers"][0]["resources"]["requests"] and labels["pool"] == FORBIDDEN_POOL:
+            return False
+        if used.get(name, 0) + cpus_of(pod) > int(node["status"]["allocatable"]["cpu"]):
+            return False
+        sources = [each["persistentVolumeClaim"] for each in pod["spec"].get("volumes") or ()]
+        return all(self._can_have(self._cluster.claim(source["claimName"]), name) for source in sources)
+
+    def _can_have(self, claim: Json | None, node: str) -> bool:
+        """Say whether a claim is bound to a volume of the node, or can be."""
+        if claim is None:
+            return False
+        if claim["spec"].get("volumeName"):
+            volume = self._cluster.volume(claim["spec"]["volumeName"])
+            return volume is not None and self._cluster.reach(volume) == node
+        if claim["spec"]["storageClassName"] == "made":
+            return (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE) in {None, node}
+        free = [volume for volume in self._cluster.all(VOLUMES) if not volume["spec"].get("claimRef")]
+        return any(self._cluster.reach(volume) == node for volume in free)
+
+    def _beliefs(self, scheduler: str) -> None:
+        leaders = [each for each in self.replicas if each.is_leading and each.scheduler_name == scheduler]
+        if len(leaders) != 1 or leaders[0].scheduling is None:
+            self.broken("G1", f"{len(leaders)} replicas of {scheduler} lead at the end")
             return
         core = leaders[0].scheduling.core
         believed = {pod.pod_key: name for name, info in core.cache.dump().nodes.items() for pod in info.pods}
-        true = {
-            f"default/{pod['metadata']['name']}": pod["spec"]["nodeName"]
-            for pod in self.api.pods()
-            if pod["spec"].get("nodeName")
-        }
+        pods = {f"default/{pod['metadata']['name']}": pod["spec"] for pod in self._cluster.pods()}
+        true = {key: spec["nodeName"] for key, spec in pods.items() if spec.get("nodeName")}
         if believed != true:
             self.broken("G5", f"the leader believes {sorted(believed.items())}, the server has {sorted(true.items())}")
-        nodes = {node["metadata"]["name"]: bool(node["spec"].get("unschedulable")) for node in self.api.nodes()}
-        known = {name: info.node for name, info in core.cache.dump().nodes.items() if info.has_node}
-        if {name: node.spec.unschedulable for name, node in known.items()} != nodes:
-            self.broken("G5", f"the leader knows the nodes {sorted(known)}, the server has {nodes}")
+        nodes = {
+            node["metadata"]["name"]: (bool(node["spec"].get("unschedulable")), node["status"]["allocatable"]["cpu"])
+            for node in self._cluster.nodes()
+        }
+        known = {
+            name: (info.node.spec.unschedulable, info.node.status.allocatable["cpu"])
+            for name, info in core.cache.dump().nodes.items()
+            if info.has_node
+        }
+        if known != nodes:
+            self.broken("G5", f"the leader knows the nodes {known}, the server has {nodes}")
         queued = {pod.pod_key for pod in core.queue.pending_pods()[0]}
-        pending = {f"default/{pod['metadata']['name']}" for pod in self.api.pods() if not pod["spec"].get("nodeName")}
+        pending = {key for key, spec in pods.items() if not spec.get("nodeName") and spec["schedulerName"] == scheduler}
         if queued != pending:
             self.broken("G5", f"the leader's queue holds {sorted(queued)}, pending are {sorted(pending)}")
         if core.cache.num_assumed:
             self.broken("G5", f"{core.cache.num_assumed} pods are still assumed")
 
 
-def _used(api: ModelApi) -> dict[str, int]:
-    used: dict[str, int] = {}
-    for pod in api.pods():
-        node = pod["spec"].get("nodeName")
-        if node:
-            used[node] = used.get(node, 0) + _cpus(pod)
-    return used
-
-
-def _cpus(pod: Json) -> int:
-    return sum(int(container["resources"]["requests"]["cpu"]) for container in pod["spec"]["containers"])
-
-
-def _fits(pod: Json, node: Json, used: dict[str, int]) -> bool:
-    if node["spec"].get("unschedulable"):
-        return False
-    labels = node["metadata"].get("labels") or {}
-    if any(labels.get(key) != value for key, value in (pod["spec"].get("nodeSelector") or {}).items()):
-        return False
-    return used.get(node["metadata"]["name"], 0) + _cpus(pod) <= int(node["status"]["allocatable"]["cpu"])
+def _scheduled(pod: Json) -> str:
+    conditions = pod["status"].get("conditions") or []
+    return next((each["status"] for each in conditions if each["type"] == "PodScheduled"), "")
 
 
 def _is_said_unschedulable(pod: Json) -> bool:

@@ -34,5 +34,31 @@ REGRESSIONS = {
             Fault("late", 20.83525538383849, 21.07345067878616, -1, 0.7),
         ),
     ),
+    "an event whose series was gone was posted anew after the lease had ended (recorder)": Plan(
+        seed=40063,
+        replicas=2,
+        deeds=(
+            Deed(20.236260131084165, "replace_pod", "p13", 1, ""),
+            Deed(20.513004223167666, "replace_pod", "p0", 1, ""),
+            Deed(20.648189521489268, "replace_pod", "p7", 1, ""),
+            Deed(20.787782440708366, "replace_pod", "p8", 1, ""),
+            Deed(20.950128714236378, "replace_pod", "p6", 1, ""),
+            Deed(21.13073235174228, "replace_pod", "p11", 1, ""),
+            Deed(21.70912991192215, "replace_pod", "p1", 1, ""),
+            Deed(22.32531252737329, "freeze", "0", 19, ""),
+        ),
+        faults=(Fault("slow", 15.870024579817619, 27.870024579817617, -1, 0.4),),
+    ),
+    "a pod with a resource that only an extender knows did not hear of a new node (node resources' hint)": Plan(
+        seed=68244,
+        replicas=1,
+        deeds=(
+            Deed(0.0, "create_node", "n1", 1, "pool-0"),
+            Deed(1.0, "create_pod", "p0", 1),
+            Deed(5.0, "create_extended_pod", "e0", 1),
+            Deed(12.0, "create_node", "n0", 4, "pool-0"),
+        ),
+        faults=(),
+    ),
 }
 """What was wrong -> the plan that showed it."""

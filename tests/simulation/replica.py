@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 import itertools
 import random
 from collections.abc import Callable
@@ -19,23 +20,39 @@ from collections.abc import Callable
 from scheduler import __version__
 from scheduler.app.outside import Outside
 from scheduler.app.scheduling import SchedulingThread
-from scheduler.config.flags import complete, parse_flags
+from scheduler.config.flags import CompletedConfig, complete, parse_flags
 from scheduler.framework.registry import Registry
 from scheduler.kube.lease import LeaderCallbacks, LeaderElector, LeaseConfig
 from scheduler.kube.transport import Transport
 from scheduler.plugins import IN_TREE
 from scheduler.telemetry.metrics import Metrics
-from tests.simulation.virtual_loop import PROCESS
+from tests.simulation.extender import THING, Extender
+from tests.simulation.virtual_loop import PROCESS, Stopwatch
 
-__all__ = ["SCHEDULER_NAME", "Replica"]
+__all__ = ["COMPARE_S", "RIVAL", "SCHEDULER_NAME", "Replica"]
 
-SCHEDULER_NAME = "podium"
-_CONFIG = f"""
+COMPARE_S = 40.0
+"""A lost watch line is found and made up for within this time."""
+
+SCHEDULER_NAME, RIVAL = "podium", "rival"
+_CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
-profiles: [{{schedulerName: {SCHEDULER_NAME}}}]
+profiles: [{schedulerName: NAME}]
 """
-_COMPLETED = complete(parse_flags(["--config=config.yaml"]), lambda _path: _CONFIG.encode())
+_WITH_EXTENDER = f"""{_CONFIG}
+extenders:
+- urlPrefix: http://extender.test
+  filterVerb: filter
+  bindVerb: bind
+  nodeCacheCapable: true
+  managedResources: [{{name: {THING}, ignoredByScheduler: true}}]
+"""
+_OPTIONS = f"""
+apiVersion: podium.dev/v1alpha1
+kind: SchedulerOptions
+comparePeriodSeconds: {COMPARE_S}
+"""
 _REGISTRY = Registry.installed(IN_TREE)
 _PROCESSES = itertools.count(1)
 _DRAIN_S, _LOST_DRAIN_S, _RESTART_S = 20.0, 4.0, 1.0
@@ -51,14 +68,26 @@ class Replica:
 
     Args:
         number: of the replica.
-        connect: makes a Transport.
+        scheduler_name: whose pods it schedules; also the lease's name.
+        outside: makes, for a process's identity, what connects to the API server, and the extender.
         chance: ties and jitter.
+        has_extender: whether the configuration names the extender.
     """
 
-    def __init__(self, number: int, connect: Callable[[], Transport], chance: random.Random) -> None:
+    def __init__(
+        self,
+        number: int,
+        scheduler_name: str,
+        outside: Callable[[str], tuple[Callable[[], Transport], Extender]],
+        chance: random.Random,
+        *,
+        has_extender: bool = False,
+    ) -> None:
         self.number = number
+        self.scheduler_name = scheduler_name
         self.starts = 0
-        self._connect = connect
+        self._outside = outside
+        self._completed = _completed(scheduler_name, has_extender=has_extender)
         self._chance = chance
         self._loop = asyncio.get_running_loop()
         self._life: asyncio.Task[None] | None = None
@@ -70,7 +99,7 @@ class Replica:
     @property
     def identity(self) -> str:
         """Name of the present process in the lease."""
-        return f"replica-{self.number}-{self.starts}"
+        return f"{self.scheduler_name}-{self.number}-{self.starts}"
 
     def start(self) -> None:
         """Start the process; its supervisor starts it again whenever it ends."""
@@ -84,7 +113,7 @@ class Replica:
         await self._kill()
         self.start()
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         """Ask the process to end in good order; its supervisor starts it again."""
         self._stop.set()
 
@@ -131,13 +160,14 @@ class Replica:
 
     def _build(self) -> tuple[SchedulingThread, LeaderElector]:
         seen: list[str] = []
+        connect, extender = self._outside(self.identity)
 
         def lead() -> None:
             others = [identity for identity in seen if identity not in {"", self.identity}]
             scheduling.lead(after_another=bool(others))
 
         scheduling = SchedulingThread(
-            _COMPLETED,
+            self._completed,
             None,
             _REGISTRY,
             Metrics(version=__version__, with_process=False),
@@ -145,15 +175,17 @@ class Replica:
             outside=Outside(
                 clock=_Clock(self._loop.time),
                 random=self._chance,
-                perf_counter=self._loop.time,
+                perf_counter=Stopwatch(self._loop.time),
                 after_sync=lambda: None,
+                blocking=lambda _name: extender.run_blocking,
+                extender_call=lambda _configuration, _observe: extender,
             ),
-            connect=self._connect,
+            connect=connect,
         )
         elector = LeaderElector(
-            LeaseConfig(identity=self.identity, name=SCHEDULER_NAME),
+            LeaseConfig(identity=self.identity, name=self.scheduler_name),
             LeaderCallbacks(lead, scheduling.stop_deciding, seen.append),
-            self._connect(),
+            connect(),
             random=self._chance,
             now_s=self._loop.time,
         )
@@ -165,5 +197,20 @@ class Replica:
         self._loop.freeze(self._process, for_s)
 
     @property
+    def failure(self) -> BaseException | None:
+        """Return what its supervisor could not do anything about."""
+        is_over = self._life is not None and self._life.done() and not self._life.cancelled()
+        return self._life.exception() if self._life is not None and is_over else None
+
+    @property
     def is_leading(self) -> bool:
         return self.elector is not None and self.elector.is_leader
+
+
+@functools.lru_cache
+def _completed(scheduler_name: str, *, has_extender: bool) -> CompletedConfig:
+    config = (_WITH_EXTENDER if has_extender else _CONFIG).replace("NAME", scheduler_name)
+    texts = {"config.yaml": config, "options.yaml": _OPTIONS}
+    return complete(
+        parse_flags(["--config=config.yaml", "--options=options.yaml"]), lambda path: texts[str(path)].encode()
+    )

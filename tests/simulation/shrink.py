@@ -42,8 +42,8 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, deeds=tuple(plan.deeds[i] for i in kept))
     for kept in _parts(len(plan.faults)):
         yield replace(plan, faults=tuple(plan.faults[i] for i in kept))
-    named = {int(deed.name) for deed in plan.deeds if deed.kind in {"crash", "stop", "freeze"}}
-    if plan.replicas > 1 and not named & {plan.replicas - 1}:
+    named = {deed.name for deed in plan.deeds if deed.kind in {"crash", "stop", "freeze"}}
+    if plan.replicas > 1 and not named & {str(plan.replicas - 1)}:
         yield replace(plan, replicas=plan.replicas - 1)
 
 

@@ -14,8 +14,9 @@ import heapq
 import itertools
 import weakref
 from collections import deque
+from collections.abc import Callable
 
-__all__ = ["PROCESS", "StalledError", "VirtualLoop"]
+__all__ = ["PROCESS", "StalledError", "Stopwatch", "VirtualLoop"]
 
 PROCESS: contextvars.ContextVar[int | None] = contextvars.ContextVar("process", default=None)
 """Whose code runs: set in a process's first task, inherited by all that it starts."""
@@ -23,10 +24,28 @@ PROCESS: contextvars.ContextVar[int | None] = contextvars.ContextVar("process", 
 _START_S = 1_000.0
 _TICK_S = 1e-6
 _MAX_STEPS_AT_ONCE = 100_000
+_MAX_CALLS_AT_ONCE = 20_000
 
 
-class StalledError(RuntimeError):
+class StalledError(BaseException):  # not to be taken for an error of what runs
     """Every task waits for something that nothing will ever bring, or the program works on while time stands still."""
+
+
+class Stopwatch:
+    """Measures durations in virtual time, and notices a program that measures and measures while time stands still."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._last_s = 0.0
+        self._calls = 0
+
+    def __call__(self) -> float:
+        now_s = self._now_s()
+        self._calls = self._calls + 1 if now_s == self._last_s else 0
+        self._last_s = now_s
+        if self._calls > _MAX_CALLS_AT_ONCE:
+            raise StalledError("a process works on and on while time stands still")
+        return now_s
 
 
 class _Planned:

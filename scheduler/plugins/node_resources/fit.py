@@ -201,8 +201,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         node_grew = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         return (
             EventRegistration(room_made, _after_pod_event),
-            EventRegistration(node_grew, _after_node_change),
+            EventRegistration(node_grew, self._after_node_change),
         )
+
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        if not isinstance(new, Node):
+            return QueueingHint.QUEUE
+        # differs: upstream's hint knows nothing of ignored resources, so a pod that asks an extender for one would not
+        # hear of the node that it waits for, and be pending for minutes
+        wanted = self._wanted(pod.requests)
+        if _judge(wanted, new.allocatable, {}, 0) is not None:
+            return QueueingHint.SKIP
+        grew = not isinstance(old, Node) or any(
+            new.allocatable.get(name, 0) > old.allocatable.get(name, 0)
+            for name in (PODS, *(name for name, _ in wanted))
+        )
+        return QueueingHint.QUEUE if grew else QueueingHint.SKIP
 
 
 def _judge(
@@ -277,18 +291,6 @@ def _after_pod_event(pod: Pod, old: object | None, new: object | None) -> Queuei
 def _lowered_what_is_wanted(pod: Pod, old: Pod, new: Pod) -> bool:
     before, after = old.accounted_requests, new.accounted_requests
     return any(amount and before.get(name, 0) > after.get(name, 0) for name, amount in pod.accounted_requests.items())
-
-
-def _after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    if not isinstance(new, Node):
-        return QueueingHint.QUEUE
-    wanted = tuple((name, amount) for name, amount in pod.requests.items() if amount)
-    if _judge(wanted, new.allocatable, {}, 0) is not None:
-        return QueueingHint.SKIP
-    grew = not isinstance(old, Node) or any(
-        new.allocatable.get(name, 0) > old.allocatable.get(name, 0) for name in (PODS, *(name for name, _ in wanted))
-    )
-    return QueueingHint.QUEUE if grew else QueueingHint.SKIP
 
 
 def new(args: object, handle: Handle) -> NodeResourcesFit:

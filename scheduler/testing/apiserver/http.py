@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -45,7 +45,7 @@ from scheduler.testing.apiserver.tables import table, wants_table
 from scheduler.testing.apiserver.target import Target, parse_json
 from scheduler.testing.apiserver.watching import Watcher, bookmark_line, error_line
 
-__all__ = ["HttpApi", "Route", "begin_watch", "parse_path"]
+__all__ = ["HttpApi", "Route", "begin_watch", "delete_options", "parse_path"]
 
 HEALTH_PATHS = ("/readyz", "/healthz", "/livez")
 MIN_WATCH_S, MAX_WATCH_S = 1800.0, 3600.0
@@ -233,18 +233,12 @@ class HttpApi:
     # --- watch -------------------------------------------------------------------------------------------------------
 
     async def _watch(self, request: web.BaseRequest, target: Target, options: ListOptions) -> web.StreamResponse:
-        if options.resource_version and not options.resource_version.isdigit():
-            asked = options.resource_version  # parity: 400 for lists, a bare 500 for watches
-            raise internal(
-                f'resourceVersion: Invalid value: "{asked}": strconv.ParseUint: parsing "{asked}": invalid syntax'
-            )
         response = web.StreamResponse(
             headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
         response.enable_chunked_encoding()
-        watcher = Watcher(target.resource, target.prefix, options.matches, view_converter(target.resource))
         subscribers = self._objects.store.table(target.resource).subscribers
-        begin_watch(self._objects.store, watcher, target, options)
+        watcher = begin_watch(self._objects.store, target, options)
         subscribers[watcher] = None
         self._watchers.add(watcher)
         try:
@@ -284,8 +278,18 @@ class HttpApi:
                 return
 
 
-def begin_watch(store: Store, watcher: Watcher, target: Target, options: ListOptions) -> None:
-    """Queue the initial events of a watch: the present objects, or the changes since the asked version."""
+def begin_watch(store: Store, target: Target, options: ListOptions) -> Watcher:
+    """Return a watch with its initial events: the present objects, or the changes since the asked version.
+
+    Raises:
+        ApiStatusError: 500 a version that is no number.
+    """
+    asked = options.resource_version
+    if asked and not asked.isdigit():  # parity: 400 for lists, a bare 500 for watches
+        raise internal(
+            f'resourceVersion: Invalid value: "{asked}": strconv.ParseUint: parsing "{asked}": invalid syntax'
+        )
+    watcher = Watcher(target.resource, target.prefix, options.matches, view_converter(target.resource))
     table_ = store.table(target.resource)
     revision = int(options.resource_version or 0)
     if revision == 0 or options.send_initial_events:
@@ -299,6 +303,7 @@ def begin_watch(store: Store, watcher: Watcher, target: Target, options: ListOpt
         watcher.close()
     else:
         watcher.offer_all(table_.changes_after(revision))
+    return watcher
 
 
 _BOUND = encode_json(success(code=201))
@@ -334,14 +339,24 @@ async def _read_patch(request: web.BaseRequest, content_type: str) -> Any:
 
 async def _read_delete_options(request: web.BaseRequest) -> DeleteOptions:
     body = await request.read() if request.can_read_body else b""
+    options = delete_options(body, request.query)
+    return options._replace(dry_run=options.dry_run or _is_dry_run(request))
+
+
+def delete_options(body: bytes, query: Mapping[str, str]) -> DeleteOptions:
+    """Return what the body and the query of a DELETE ask for.
+
+    Raises:
+        ApiStatusError: 400 it cannot be read.
+    """
     document = parse_json(body, "DeleteOptions") if body.strip() else {}
     preconditions = document.get("preconditions") or {}
-    grace = document.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
+    grace = document.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     try:
         grace_s = None if grace is None else int(grace)
     except ValueError:
         raise bad_request(f"gracePeriodSeconds is not a number: {grace!r}") from None
-    is_dry = _is_dry_run(request) or document.get("dryRun") == ["All"]
+    is_dry = document.get("dryRun") == ["All"]
     return DeleteOptions(grace_s, preconditions.get("uid"), preconditions.get("resourceVersion"), is_dry)
 
 

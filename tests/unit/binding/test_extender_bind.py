@@ -36,7 +36,7 @@ class Extender:
             raise self.error
 
 
-def offer(*extenders, reads=(OURS,)):
+def offer(*extenders, reads=(OURS,), may_write=lambda _within_s: True):
     """Return whether the pod was taken, its status, and how long it took."""
     left, slept = list(reads), []
 
@@ -49,7 +49,7 @@ def offer(*extenders, reads=(OURS,)):
     async def sleep(seconds):
         slept.append(seconds)
 
-    hook = ExtenderBinding(extenders, run_blocking=run_inline, read=read, sleep=sleep)
+    hook = ExtenderBinding(extenders, run_blocking=run_inline, read=read, may_write=may_write, sleep=sleep)
     job = StartBinding(None, CycleState(), QueuedPodInfo(POD, 0.0), POD, "n1", 0.0)
     taken, status = asyncio.run(hook(job))
     return taken, status, sum(slept)
@@ -91,7 +91,8 @@ def test_first_interested_extender_decides():
         pytest.param(ExtenderError("timeout"), [OURS], 0.0, None, id="only its answer was lost"),
         pytest.param(ExtenderError("timeout"), [NO_ANSWER, OURS], 1.0, None, id="read at the second try"),
         pytest.param(ExtenderError("refused"), [OPEN], 1.0, "refused", id="failed"),
-        pytest.param(ExtenderError("refused"), [NO_ANSWER], 1.0, "refused", id="failed, as far as anybody knows"),
+        pytest.param(ExtenderError("refused"), [*[NO_ANSWER] * 5, OPEN], 9.0, "refused", id="failed, as is known late"),
+        pytest.param(ExtenderError("timeout"), [*[NO_ANSWER] * 5, OURS], 9.0, None, id="bound, as is known late"),
     ],
 )
 def test_what_is_true(error, reads, waited_s, text):
@@ -100,6 +101,32 @@ def test_what_is_true(error, reads, waited_s, text):
     assert taken
     assert slept_s == pytest.approx(waited_s)
     assert (None if status is None else status.message) == text
+
+
+def test_extender_is_asked_when_nothing_more_is_being_said_about_the_pod():
+    """What is said later would deny the binding."""
+    extender, silent_when_asked = Extender(), []
+
+    async def fall_silent(silent):
+        assert silent == POD
+        silent_when_asked.append(extender.asked)
+
+    hook = ExtenderBinding([extender], run_blocking=run_inline, read=_ours, fall_silent=fall_silent)
+    job = StartBinding(None, CycleState(), QueuedPodInfo(POD, 0.0), POD, "n1", 0.0)
+    assert asyncio.run(hook(job)) == (True, None)
+    assert (silent_when_asked, extender.asked) == ([0], 1)
+
+
+async def _ours(_pod):
+    return OURS
+
+
+def test_without_the_lease_nobody_is_asked():
+    """Another leader may have decided meanwhile."""
+    extender = Extender()
+    taken, status, _ = offer(extender, may_write=lambda _within_s: False)
+    assert (taken, extender.asked) == (True, 0)
+    assert status.cause.outcome is BindOutcome.UNREACHABLE
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,43 @@ def test_pod_is_not_spoken_about_once_it_is_silent(bench_of):
     assert bench.told == [("a", "first", "-")]
 
 
+def test_word_that_was_withdrawn_while_it_was_written_is_not_said_again(bench_of, sleep):
+    """Its answer was lost, and meanwhile the pod is on its way: said again, it would deny the binding."""
+    bench = bench_of(TransportError("no answer", sent=True), sleep=sleep)
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(word("a", "first"))
+        await asyncio.sleep(0)
+        silent = asyncio.create_task(bench.writer.fall_silent("uid-a"))
+        await asyncio.sleep(0)
+        bench.transport.gate.set()
+        await silent
+        for _ in range(20):
+            await asyncio.sleep(0)
+        bench.writer.put(word("a", "later"))
+
+    bench.play(script)
+    assert [message for _, message, _ in bench.told] == ["first", "later"]
+
+
+def test_word_about_a_pod_that_somebody_has_bound_is_not_said(bench_of, sleep):
+    """The watch has shown its node while the word could not be taken."""
+    bound = set()
+    failure = TransportError("no answer", sent=True)
+    bench = bench_of(failure, sleep=sleep, is_pending=lambda pod: pod.name not in bound)
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(word("a"))
+        await asyncio.sleep(0)
+        bound.add("a")
+        bench.transport.gate.set()
+
+    bench.play(script)
+    assert [name for name, _, _ in bench.told] == ["a"]
+
+
 def test_words_about_one_pod_are_written_in_order(bench_of):
     """The second waits for the first, although workers are free; other pods need not wait."""
     bench = bench_of(workers=4)

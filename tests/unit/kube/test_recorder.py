@@ -257,6 +257,21 @@ def test_absent_server_is_asked_again_while_events_wait():
     play(script, server)
 
 
+def test_series_whose_event_is_gone_is_not_posted_anew_without_the_lease():
+    """It may have ended while the answer to the patch was on its way."""
+    gate = [True, True, False]
+
+    async def script(bench):
+        bench.emit()
+        await bench.settle()
+        bench.server.events.clear()
+        bench.emit()
+        await bench.settle()
+        assert [method for method, *_ in bench.server.log] == ["POST", "PATCH"]
+
+    play(script, may_write=lambda _within_s: gate.pop(0) if gate else False)
+
+
 def test_lease_events_go_to_core():
     async def script(bench):
         lease = Reference("Lease", "coordination.k8s.io/v1", "kube-system", "podium")

@@ -240,6 +240,14 @@ def test_patch_is_tried_four_times(failure):
         patch(FakeTransport(*[failure] * 4))
 
 
+def test_patch_is_not_tried_again_without_the_lease():
+    """It may have ended while the first answer was on its way."""
+    transport = FakeTransport(TransportError("refused", sent=False, refused=True), answer(200))
+    with pytest.raises(TransportError):
+        patch(transport, may_retry=lambda: False)
+    assert len(transport.sent) == 1
+
+
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [

@@ -283,10 +283,11 @@ def test_node_hints(bench, event, waiting, old, new, answer):
     assert bench.hint(bench.make(NAME), event, waiting.obj(), old, new) is QueueingHint(answer)
 
 
-def test_ignored_resources_count_in_hints(bench):
-    """Upstream's hint does not know them: it looks at the node as if nothing were ignored."""
-    plugin = bench.make(NAME, NodeResourcesFitArgs(ignored_resources=(B,)))
-    assert bench.hint(plugin, NODE_ADD, only(B, 1).obj(), None, capable()) is QueueingHint.SKIP
+def test_ignored_resources_do_not_count_in_hints(bench):
+    """A pod that waits for something else than the ignored resource hears of the node that has it."""
+    ignoring, waiting = bench.make(NAME, NodeResourcesFitArgs(ignored_resources=(B,))), only(B, 1).obj()
+    assert bench.hint(ignoring, NODE_ADD, waiting, None, capable()) is QueueingHint.QUEUE
+    assert bench.hint(bench.make(NAME), NODE_ADD, waiting, None, capable()) is QueueingHint.SKIP
 
 
 SMALL, LARGE = only("cpu", "1").on("n"), only("cpu", "2").on("n")
