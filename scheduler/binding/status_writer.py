@@ -6,6 +6,10 @@ pod's next attempt will say it again. Words about one pod are written one after 
 
 A word that the API server could not take (it was away, or busy) is kept and tried again, unless a newer one has come;
 a pod that fits nowhere may not be tried again for minutes, and would be pending without a reason until then.
+
+What a pod says already is not said again. That is judged here and not where the word comes from: a word that
+contradicts the last one, which waits, is under way, or was taken and has not been shown by the watch yet, has to be
+said although it is what the watch has last shown.
 """
 
 from __future__ import annotations
@@ -13,12 +17,16 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import msgspec
 
 from scheduler.api import Clock, Pod
 from scheduler.failpoints import async_failpoint
 from scheduler.kube.errors import ApiError, KubeError
 from scheduler.kube.transport import Transport
-from scheduler.kube.writes import WRITE_TIMEOUT_S, patch_pod_status
+from scheduler.kube.writes import WRITE_TIMEOUT_S, patch_pod_status, status_patch
+from scheduler.model.meta import Condition
 from scheduler.state.outbox import PatchPodStatus
 from scheduler.telemetry.logging import get_logger
 
@@ -33,6 +41,13 @@ _log = get_logger(__name__)
 def _any(pod: Pod) -> bool:
     del pod
     return True
+
+
+class _Said(NamedTuple):
+    """What a pod was told; None: nothing."""
+
+    condition: Condition | None
+    nominated_node_name: str | None
 
 
 class StatusWriter:
@@ -73,15 +88,17 @@ class StatusWriter:
         self._waiting: OrderedDict[str, PatchPodStatus] = OrderedDict()
         self._writing: dict[str, bool] = {}  # by UID: whether the word is still wanted, should it fail
         self._broken: set[str] = set()
-        self._nominated: OrderedDict[str, str] = OrderedDict()  # by UID: written, and perhaps not seen by the watch yet
+        self._said: OrderedDict[str, _Said] = OrderedDict()  # by UID: last sent, and perhaps not shown by the watch yet
         self._news = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def put(self, patch: PatchPodStatus) -> None:
-        """Have the pod told; replaces what was waiting for the same pod."""
+        """Have the pod told, unless it says so already; replaces what was waiting for the same pod."""
         uid = patch.pod.uid
+        if uid not in self._waiting and uid not in self._writing and self._is_known(patch):
+            return
         earlier = self._waiting.pop(uid, None)
         self._waiting[uid] = patch if earlier is None else _merged(earlier, patch)
         if len(self._waiting) > self._capacity:
@@ -141,19 +158,20 @@ class StatusWriter:
             return False
         if not self._is_pending(patch.pod):
             return True
-        uid, nominated = patch.pod.uid, patch.nominated_node_name
+        uid = patch.pod.uid
         self._writing[uid] = True
+        pod = self._as_said(patch)
+        self._note(patch)
         try:
             await async_failpoint("status.before_patch", patch.pod)
             await patch_pod_status(
                 self._transport,
-                self._as_written(patch),
+                pod,
                 patch.condition,
-                nominated,
+                patch.nominated_node_name,
                 now_s=self._clock.now(),
                 may_retry=lambda: self._may_write(WRITE_TIMEOUT_S) and self._is_pending(patch.pod),
             )
-            self._note_nomination(uid, nominated)
             self._broken.discard(uid)
         except KubeError as error:
             if _is_passing(error):
@@ -176,19 +194,34 @@ class StatusWriter:
         self._broken.add(uid)
         return False
 
-    def _as_written(self, patch: PatchPodStatus) -> Pod:
-        """Return the pod with the nomination that has to be cleared, also if the watch has not shown it yet."""
-        written = self._nominated.get(patch.pod.uid)
-        return patch.pod if written is None or patch.nominated_node_name != "" else patch.pod.nominated_to(written)
+    def _is_known(self, patch: PatchPodStatus) -> bool:
+        now_s = self._clock.now()
+        return status_patch(self._as_said(patch), patch.condition, patch.nominated_node_name, now_s) is None
 
-    def _note_nomination(self, uid: str, node_name: str | None) -> None:
-        if node_name is None:
-            return
-        self._nominated.pop(uid, None)
-        if node_name:
-            self._nominated[uid] = node_name
-            if len(self._nominated) > self._capacity:
-                self._nominated.popitem(last=False)
+    def _as_said(self, patch: PatchPodStatus) -> Pod:
+        """Return the pod with what was said last and is to be contradicted now, be it shown by the watch or not.
+
+        What is only to be repeated is left as the watch shows it: the API server may not have taken it.
+        """
+        said = self._said.get(patch.pod.uid)
+        if said is None:
+            return patch.pod
+        status = patch.pod.status
+        if said.condition is not None and not _is_same(patch.condition, said.condition):
+            status = msgspec.structs.replace(status, conditions=_with(said.condition, status.conditions))
+        if said.nominated_node_name is not None and said.nominated_node_name != patch.nominated_node_name:
+            status = msgspec.structs.replace(status, nominated_node_name=said.nominated_node_name)
+        return patch.pod if status is patch.pod.status else msgspec.structs.replace(patch.pod, status=status)
+
+    def _note(self, patch: PatchPodStatus) -> None:
+        """Remember what is being said; it may be true from now on, whatever the answer."""
+        earlier = self._said.pop(patch.pod.uid, _Said(None, None))
+        self._said[patch.pod.uid] = _Said(
+            patch.condition or earlier.condition,
+            earlier.nominated_node_name if patch.nominated_node_name is None else patch.nominated_node_name,
+        )
+        if len(self._said) > self._capacity:
+            self._said.popitem(last=False)
 
     def _wake(self) -> None:
         """Let all who wait for news look again."""
@@ -201,6 +234,23 @@ def _is_passing(error: KubeError) -> bool:
     if isinstance(error, ApiError):
         return error.status >= 500 or error.status in {401, 408, 429}
     return True
+
+
+def _is_same(condition: Condition | None, other: Condition) -> bool:
+    """Tell whether a word repeats another, or says nothing about it."""
+    return condition is None or (condition.status, condition.reason, condition.message) == (
+        other.status,
+        other.reason,
+        other.message,
+    )
+
+
+def _with(said: Condition, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Return a pod's conditions with one of them as it was said; the time of its last transition stays."""
+    shown = next((condition for condition in conditions if condition.type == said.type), None)
+    if shown is not None and shown.status == said.status:
+        said = msgspec.structs.replace(said, last_transition_time=shown.last_transition_time)
+    return (*(condition for condition in conditions if condition.type != said.type), said)
 
 
 def _merged(earlier: PatchPodStatus, later: PatchPodStatus) -> PatchPodStatus:

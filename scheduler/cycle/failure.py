@@ -160,20 +160,14 @@ def newest_pending(engine: Scheduler, pod: Pod) -> Pod | None:
 
 
 def _tell_status(engine: Scheduler, pod: Pod, status: Status, nominate: str | None) -> None:
-    """Ask for the PodScheduled condition and the nomination to be written, unless the pod says both already."""
+    """Ask for the PodScheduled condition and the nomination to be written, where the pod does not say so already."""
     reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_ERROR
     message = status.message.encode(errors="replace").decode()  # a plugin's text may be no Unicode
-    condition: Condition | None = Condition(
+    condition = Condition(
         type=POD_SCHEDULED,
         status="False",
         reason=reason,
         message=message,
         observed_generation=pod.metadata.generation,
     )
-    for known in pod.status.conditions:
-        if known.type == POD_SCHEDULED and known.status == "False" and known.reason == reason:
-            condition = None if known.message == message else condition
-    if nominate == pod.status.nominated_node_name:
-        nominate = None
-    if condition is not None or nominate is not None:
-        engine.outbox.push(PatchPodStatus(pod, condition, nominate))
+    engine.outbox.push(PatchPodStatus(pod, condition, nominate))

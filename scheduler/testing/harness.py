@@ -39,7 +39,7 @@ from scheduler.framework.binding import run_inline
 from scheduler.framework.extender import ExtenderCall
 from scheduler.framework.metrics import NullFrameworkMetrics
 from scheduler.framework.registry import ENTRY_POINT_GROUP, Registry
-from scheduler.kube.writes import Assignment
+from scheduler.kube.writes import Assignment, status_patch
 from scheduler.model.delta import Added, Changed, Removed
 from scheduler.model.meta import KubeObject
 from scheduler.plugins import IN_TREE
@@ -347,6 +347,8 @@ class Harness:
         pod = self.pod(patch.pod.pod_key)
         if pod is None or pod.uid != patch.pod.uid:
             return
+        if status_patch(pod, patch.condition, patch.nominated_node_name, self.clock.now()) is None:
+            return  # it says so already
         status = pod.status
         if patch.condition is not None:
             others = tuple(c for c in status.conditions if c.type != patch.condition.type)

@@ -29,7 +29,7 @@ _SETTLE_S = 45.0
 """A lease runs out after 15 s, a late line comes after 20, the longest back-off is 10 s."""
 _FIND_DEAD_STREAM_S = 110.0
 """A watch that says nothing is given up after 90 s."""
-_AFTER_VICTIMS_S = 15.0
+_AFTER_VICTIMS_S, _MOST_ROUNDS = 15.0, 40
 _KNOWN_SOON_S, _KNOWN_LATE_S = 10.0, 150.0
 """From what others do to a node until a scheduler must have heard it: with a sound network, and with a bad one."""
 
@@ -128,8 +128,24 @@ class _History:
         has_lost_lines = any(fault.kind == LOST_LINE for fault in self._plan.faults)
         more_s = has_dead_streams * _FIND_DEAD_STREAM_S + has_lost_lines * COMPARE_S
         await asyncio.sleep(max(ends_s - self._elapsed_s(), 0.0) + _SETTLE_S + more_s)
-        while any(pod["metadata"].get("deletionTimestamp") for pod in self._cluster.pods()):  # noqa: ASYNC110  plain objects
-            await asyncio.sleep(_AFTER_VICTIMS_S)  # who waits for their room holds it meanwhile
+        for _ in range(
+            _MOST_ROUNDS
+        ):  # who waits for a victim's room holds it meanwhile, and needs a moment when it is free
+            before = self._places()
+            await asyncio.sleep(_AFTER_VICTIMS_S)
+            if before == self._places() and not any(is_leaving for _, _, is_leaving in before):
+                return
+
+    def _places(self) -> list[tuple[str, str, bool]]:
+        """Return each pod's UID, its node, and whether it is being deleted."""
+        return [
+            (
+                pod["metadata"]["uid"],
+                pod["spec"].get("nodeName", ""),
+                bool(pod["metadata"].get("deletionTimestamp")),
+            )
+            for pod in self._cluster.pods()
+        ]
 
     def _replica(self, number: int, scheduler_name: str) -> Replica:
         chance = random.Random(self._plan.seed * 31 + number)

@@ -60,5 +60,37 @@ REGRESSIONS = {
         ),
         faults=(),
     ),
+    "a reason that waited for the lease denied the newer one that the watch had shown before it (status writer)": Plan(
+        seed=4015142,
+        replicas=1,
+        deeds=(
+            Deed(0.0, "create_node", "n0", 4, "pool-0"),
+            Deed(0.0, "create_node", "n1", 4, "pool-1"),
+            Deed(10.532530843811012, "create_pod", "p2", 2, "pool-0"),
+            Deed(10.674573223459284, "create_pod", "p3", 2, "pool-1"),
+            Deed(13.803054009121361, "create_urgent_pod", "x0", 2, ""),
+            Deed(13.803054009121361, "create_urgent_pod", "x1", 2, ""),
+            Deed(14.56476381094636, "replace_pod", "p12", 1, ""),
+            Deed(14.646501277816427, "replace_pod", "p3", 1, ""),
+            Deed(15.882770921454233, "freeze", "0", 23, ""),
+            Deed(18.43591446585488, "replace_pod", "p1", 1, ""),
+        ),
+        faults=(Fault("slow", 13.803054009121361, 25.80305400912136, -1, 0.4),),
+    ),
+    "a reason equal to what a late watch showed was not said after another one had been (status writer)": Plan(
+        seed=4031851,
+        replicas=2,
+        deeds=(
+            Deed(0.0, "create_node", "n0", 4, "pool-0"),
+            Deed(5.068440488057398, "create_pod", "p5", 1, "pool-1"),
+            Deed(13.669552914782791, "create_pod", "p0", 1, "pool-0"),
+            Deed(14.038945929557427, "create_pod", "p8", 1, "pool-0"),
+            Deed(17.633677912113654, "create_picky_pod", "p4", 2, "pool-0"),
+        ),
+        faults=(
+            Fault("refused", 11.344510626824256, 24.95128573118951, 1, 0.5),
+            Fault("late", 21.10067544353554, 26.911383849504237, -1, 0.7),
+        ),
+    ),
 }
 """What was wrong -> the plan that showed it."""

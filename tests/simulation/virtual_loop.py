@@ -80,6 +80,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._later: list[tuple[float, int, _Planned]] = []
         self._number = itertools.count()
         self._thaws_s: dict[int, float] = {}
+        self._held: dict[int, list[_Planned]] = {}
         self._dead: set[int] = set()
         self._tasks: dict[int, weakref.WeakKeyDictionary[asyncio.Task, None]] = {}
         super().__init__()
@@ -90,10 +91,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def freeze(self, process: int, for_s: float) -> None:
         """Let nothing of a process run for so long."""
         self._thaws_s[process] = self._now_s + for_s
+        self.call_later(for_s, self._thaw_if_due, process, context=contextvars.Context())
 
     def thaw(self, process: int) -> None:
-        """Let a process go on now."""
+        """Let a process go on now, with all that has waited for it."""
         self._thaws_s.pop(process, None)
+        self._due.extend(self._held.pop(process, ()))
+
+    def _thaw_if_due(self, process: int) -> None:
+        """Thaw a process unless it was frozen again meanwhile, for longer."""
+        if process in self._thaws_s and self._thaws_s[process] <= self._now_s + _TICK_S:
+            self.thaw(process)
 
     def create_task(self, coro, *, name=None, context=None):
         task = super().create_task(coro, name=name, context=context)
@@ -164,10 +172,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _is_held(self, planned: _Planned) -> bool:
         """Say whether a callback's process cannot run; one that is frozen gets it when it thaws."""
         process = planned.context.get(PROCESS)
-        if process is None:
-            return False
-        thaws_s = self._thaws_s.get(process, 0.0)
-        if self._now_s + _TICK_S < thaws_s:
-            heapq.heappush(self._later, (thaws_s, next(self._number), planned))
+        if process in self._thaws_s:
+            self._held.setdefault(process, []).append(planned)
             return True
         return process in self._dead

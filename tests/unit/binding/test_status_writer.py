@@ -102,6 +102,84 @@ def test_words_about_one_pod_become_one(bench_of, earlier, later, told):
     assert bench.told == [told]
 
 
+def shown(message="no room", **fields):
+    """Return a word about pod a as the watch has shown it: with a condition."""
+    known = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"} | fields
+    told = pod("a").uid("uid-a")._with([known], "status", "conditions").obj()
+    return PatchPodStatus(told, word("a", message).condition, None)
+
+
+@pytest.mark.parametrize(
+    ("patch", "is_written"),
+    [
+        pytest.param(shown(), False, id="the pod says so already"),
+        pytest.param(shown(message="other"), True, id="another message"),
+        pytest.param(shown(reason="SchedulerError"), True, id="another reason"),
+        pytest.param(shown(status="True"), True, id="another status"),
+        pytest.param(shown(type="Ready"), True, id="another condition"),
+    ],
+)
+def test_what_a_pod_says_already_is_not_said(bench_of, patch, is_written):
+    """The API server is not bothered with what it knows, be it said once or twice."""
+    bench = bench_of()
+
+    async def script():
+        for _ in range(2):
+            bench.writer.put(patch)
+            await asyncio.sleep(0.01)
+
+    bench.play(script)
+    assert bool(bench.told) is is_written
+
+
+def test_word_that_the_watch_shows_replaces_one_that_waits(bench_of, sleep):
+    """Without the lease an error has waited to be told; meanwhile the pod fits nowhere, as it said before the error."""
+    bench = bench_of(sleep=sleep)
+    bench.may_write = False
+
+    async def script():
+        bench.writer.put(shown("an error"))
+        await asyncio.sleep(0)
+        bench.writer.put(shown("no room"))
+        bench.may_write = True
+
+    bench.play(script)
+    assert bench.told == []
+    assert not len(bench.writer)
+
+
+def test_word_that_the_watch_shows_follows_one_that_is_being_written(bench_of):
+    """The API server has the error by then."""
+    bench = bench_of()
+
+    async def script():
+        bench.transport.gate = asyncio.Event()
+        bench.writer.put(shown("an error"))
+        await asyncio.sleep(0)
+        bench.writer.put(shown("no room"))
+        bench.transport.gate.set()
+
+    bench.play(script)
+    assert [message for _, message, _ in bench.told] == ["an error", "no room"]
+
+
+@pytest.mark.parametrize("answer", [None, TransportError("no answer", sent=True)], ids=["taken", "perhaps taken"])
+def test_word_that_the_watch_shows_follows_one_that_it_has_not_shown_yet(bench_of, sleep, answer):
+    """The watch is late: what it shows is what was said before the last word."""
+    bench = bench_of(*([answer] if answer else []), sleep=sleep)
+
+    async def script():
+        bench.writer.put(shown("an error"))
+        await asyncio.sleep(0)
+        bench.writer.put(shown("no room"))
+        await asyncio.sleep(0.01)
+        bench.writer.put(shown("no room"))
+
+    bench.play(script)
+    assert [message for _, message, _ in bench.told][:2] == ["an error", "no room"]
+    assert bench.transport.sent[1][2]["status"]["conditions"][0]["lastTransitionTime"]
+
+
 def test_oldest_word_is_dropped_when_too_many_wait(bench_of):
     """And counted; a word that is renewed is not the oldest any more."""
     bench = bench_of(capacity=2)

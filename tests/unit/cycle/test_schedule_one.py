@@ -112,7 +112,7 @@ def test_a_pod_that_fits_nowhere(world):
     assert (attempt.status.code, attempt.status.message) == (Code.UNSCHEDULABLE, message)
     assert isinstance(attempt.status.cause, FitError)
     assert (event.note, patch.condition.message, patch.condition.status) == (message, message, "False")
-    assert patch.nominated_node_name is None
+    assert patch.nominated_node_name == ""
     info = made.queue.get("default/one")
     assert info.unschedulable_plugins == {"Room"}
     assert made.queue.place_of("default/one") == "unschedulable"
