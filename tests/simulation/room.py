@@ -39,6 +39,7 @@ class Room:
         self._excused_s = excused_s
         self._taken: list[tuple[float, str, int, str]] = []
         self._closed_s: dict[str, float] = {}
+        self._sizes_gone: dict[str, int] = {}
         self.bound: set[str] = set()
         self._led_s: dict[str, float] = {}
         for resource, hear in ((PODS, self._pod), (NODES, self._node), (LEASES, self._lease)):
@@ -63,8 +64,14 @@ class Room:
             self._closed_s[name] = self._elapsed_s()
         elif not after["spec"].get("unschedulable"):
             self._closed_s.pop(name, None)
-        if before is not None and after is not None and _size(after) < _size(before):
-            self._taken.append((self._elapsed_s(), name, _size(before) - _size(after), ""))
+        if after is None:
+            self._sizes_gone[name] = _size(before)
+            return
+        earlier = (
+            self._sizes_gone.pop(name, 0) if before is None else _size(before)
+        )  # its successor may be smaller, too
+        if _size(after) < earlier:
+            self._taken.append((self._elapsed_s(), name, earlier - _size(after), ""))
 
     def _lease(self, change: Change) -> None:
         holder = "" if change.after is None else change.after.data["spec"].get("holderIdentity") or ""
