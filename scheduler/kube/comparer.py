@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Awaitable, Callable, Container
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import msgspec
@@ -167,14 +168,15 @@ class ServerComparer:
         """List everything and return the list's version and what differs now."""
         version, uids = "", set[str]()
         found: list[Drift] = []
-        async for is_first, page in all_pages(self._page, _PAGE_SIZE):
-            if is_first:
-                uids, found, version = set(), [], page.metadata.resource_version
-            for item in page.items or ():
-                uids.add(item.metadata.uid)
-                if (drift := self._behind(item.metadata)) is not None:
-                    found.append(drift)
-            await self._sleep(0.0)
+        async with aclosing(all_pages(self._page, _PAGE_SIZE)) as pages:
+            async for is_first, page in pages:
+                if is_first:
+                    uids, found, version = set(), [], page.metadata.resource_version
+                for item in page.items or ():
+                    uids.add(item.metadata.uid)
+                    if (drift := self._behind(item.metadata)) is not None:
+                        found.append(drift)
+                await self._sleep(0.0)
         replaced = {drift.key for drift in found}
         for number, obj in enumerate(tuple(self._store.list()), 1):
             is_there = obj.uid in uids or is_older(version, obj.metadata.resource_version)
@@ -206,12 +208,13 @@ class ServerComparer:
     async def _listed(self, keys: Container[str]) -> Listed:
         """List everything again and return those of ``keys`` that are there."""
         listed: Listed = {}
-        async for is_first, page in all_pages(self._page, _PAGE_SIZE):
-            if is_first:
-                listed.clear()
-            metas = (item.metadata for item in page.items or ())
-            listed |= {meta.key: (meta.uid, meta.resource_version) for meta in metas if meta.key in keys}
-            await self._sleep(0.0)
+        async with aclosing(all_pages(self._page, _PAGE_SIZE)) as pages:
+            async for is_first, page in pages:
+                if is_first:
+                    listed.clear()
+                metas = (item.metadata for item in page.items or ())
+                listed |= {meta.key: (meta.uid, meta.resource_version) for meta in metas if meta.key in keys}
+                await self._sleep(0.0)
         return listed
 
     async def _page(self, limit: int, token: str) -> _List:

@@ -1,5 +1,8 @@
 """Paging: a full list, in pages small enough not to stall the loop or fill the memory.
 
+While a page is being used, the next one is under way, so that the server's work and ours overlap. One page ahead is
+enough: the token of a page is known only when the one before it has come.
+
 All pages of a list show the same moment, which the ``continue`` token pins. If the server has meanwhile compacted that
 moment away (410), the list starts again, this time whole, so that a slow reader cannot be driven round for ever
 (parity: client-go's pager).
@@ -7,14 +10,17 @@ moment away (410), the list starts again, this time whole, so that a slow reader
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Protocol, TypeVar
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from scheduler.kube.errors import ApiError, ProtocolError
 from scheduler.kube.originals import Originals
 from scheduler.kube.paths import list_path
 from scheduler.kube.transport import Transport, raise_for_status
-from scheduler.model.decode import DecodedList, decode_list
+from scheduler.model.decode import DecodedList, decode_list, peek_continue_token
 from scheduler.model.kinds import KINDS
 from scheduler.model.meta import KubeObject
 
@@ -35,9 +41,17 @@ class Page(Protocol):
         """Return what asks for the next page, "" on the last one."""
 
 
-def pages(
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A page as it came. Its token is read before all else, because decoding takes as long as the next page does."""
+
+    body: bytes
+    continue_token: str
+
+
+async def pages(
     transport: Transport, kind: type[K], *, page_size: int, originals: Originals | None = None
-) -> AsyncIterator[tuple[bool, DecodedList[K]]]:
+) -> AsyncGenerator[tuple[bool, DecodedList[K]], None]:
     """Yield the pages of one full list, each with whether it is the first page of a list (again).
 
     Args:
@@ -51,34 +65,51 @@ def pages(
         TransportError: a page did not arrive.
         ProtocolError: an answer is not a list.
     """
-    return all_pages(lambda limit, token: _page(transport, kind, limit, token, originals), page_size)
+
+    async def read(limit: int, token: str) -> _Body:
+        path = list_path(KINDS[kind], limit=limit, continue_token=token)
+        body = raise_for_status(await transport.request("GET", path, timeout_s=LIST_TIMEOUT_S)).body
+        return _Body(body, peek_continue_token(body))
+
+    async with aclosing(all_pages(read, page_size)) as found:
+        async for is_first, page in found:
+            yield is_first, _decode(kind, page.body, originals)
 
 
-async def all_pages(read: Callable[[int, str], Awaitable[P]], page_size: int) -> AsyncIterator[tuple[bool, P]]:
-    """Yield the pages that ``read`` gets for a limit and a continue token; see ``pages``."""
+async def all_pages(
+    read: Callable[[int, str], Coroutine[Any, Any, P]], page_size: int
+) -> AsyncGenerator[tuple[bool, P], None]:
+    """Yield the pages that ``read`` gets for a limit and a continue token; see ``pages``.
+
+    To be closed by who does not read it to its end (``contextlib.aclosing``), so that nothing stays under way.
+    """
     limit, token = page_size, ""
-    while True:
-        try:
-            page = await read(limit, token)
-        except ApiError as error:
-            if not (error.is_expired and token):
-                raise
-            limit, token = 0, ""
-            continue
-        yield not token, page
-        token = page.continue_token
-        if not token:
-            return
+    ahead = asyncio.ensure_future(read(limit, token))
+    try:
+        while True:
+            try:
+                page = await ahead
+            except ApiError as error:
+                if not (error.is_expired and token):
+                    raise
+                limit, token = 0, ""
+                ahead = asyncio.ensure_future(read(limit, token))
+                continue
+            is_first, token = not token, page.continue_token
+            if token:
+                ahead = asyncio.ensure_future(read(limit, token))
+            yield is_first, page
+            if not token:
+                return
+    finally:
+        ahead.cancel()
+        await asyncio.gather(ahead, return_exceptions=True)
 
 
-async def _page(
-    transport: Transport, kind: type[K], limit: int, token: str, originals: Originals | None
-) -> DecodedList[K]:
-    path = list_path(KINDS[kind], limit=limit, continue_token=token)
-    response = raise_for_status(await transport.request("GET", path, timeout_s=LIST_TIMEOUT_S))
-    page = decode_list(kind, response.body)
+def _decode(kind: type[K], body: bytes, originals: Originals | None) -> DecodedList[K]:
+    page = decode_list(kind, body)
     if page.problem or not page.resource_version:
         raise ProtocolError(f"not a list of {KINDS[kind].plural}: {page.problem or 'it has no resourceVersion'}")
     if originals is not None:
-        originals.of_page(page.items, response.body)
+        originals.of_page(page.items, body)
     return page

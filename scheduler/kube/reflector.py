@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from scheduler.api.handle import Clock, Random
@@ -201,15 +202,16 @@ class Reflector:
     async def _list(self) -> None:
         version = ""
         found = pages(self._transport, self.kind, page_size=self._settings.page_size, originals=self._originals)
-        async for is_first, page in found:
-            self._heard()
-            if is_first:
-                self._begin_list()
-            for item in page.items:
-                self._take_object(item)
-            version = page.resource_version
-            await async_failpoint("relist.page", self._info.kind)
-            await self._sleep(0.0)
+        async with aclosing(found):
+            async for is_first, page in found:
+                self._heard()
+                if is_first:
+                    self._begin_list()
+                for item in page.items:
+                    self._take_object(item)
+                version = page.resource_version
+                await async_failpoint("relist.page", self._info.kind)
+                await self._sleep(0.0)
         self._complete_list(version)
 
     def _begin_list(self) -> None:
