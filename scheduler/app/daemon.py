@@ -1,11 +1,12 @@
 """The daemon: starts everything in order, and ends it in order.
 
-    serve health ─▶ start the scheduling thread ─▶ watch ─▶ lead ─▶ … ─▶ stop asked ─▶ no more decisions
+    start the scheduling thread ─▶ watch ─▶ serve health ─▶ lead ─▶ … ─▶ stop asked ─▶ no more decisions
         ─▶ drain bindings (≤ 20 s) ─▶ write events ─▶ release the lease ─▶ exit 0
                                                  └── lease lost ─▶ let writes end (≤ 4 s) ─▶ exit 1
 
 The service side (health, election, reviews) has a loop of its own on the calling thread, so a slow plugin delays
-scheduling but neither the lease nor the probes.
+scheduling but neither the lease nor the probes. What serving needs is imported last, while the first lists are under
+way.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from scheduler import __version__
-from scheduler.app.checks import endpoints_of
 from scheduler.app.scheduling import SchedulingThread
 from scheduler.config.flags import CompletedConfig
 from scheduler.config.types import LeaderElection
 from scheduler.failpoints import async_failpoint
 from scheduler.framework.registry import Registry
-from scheduler.kube.certificates import expires_s
 from scheduler.kube.credentials import Credentials
 from scheduler.kube.event_series import Reference
 from scheduler.kube.http_transport import HttpTransport
@@ -41,14 +40,13 @@ from scheduler.kube.lease import (
 from scheduler.kube.starting import PatientTransport
 from scheduler.kube.transport import Transport
 from scheduler.plugins import IN_TREE
-from scheduler.serving.build import Serving
-from scheduler.serving.from_flags import serving_options
 from scheduler.telemetry.logging import get_logger, lines_dropped
 from scheduler.telemetry.memory import memory_limit_bytes
 from scheduler.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from scheduler.controllers.live_profiles import LiveProfiles
+    from scheduler.serving.build import Serving
 
 __all__ = ["Daemon"]
 
@@ -145,10 +143,14 @@ class Daemon:
     async def _run(self, transport: Transport, stop: asyncio.Event) -> int:
         election = self._make_elector(transport)
         self._live = self._make_live_profiles(transport)
-        serving = await self._serve(transport)
         self.scheduling.start()
         if election is None or not self._completed.configuration.delay_cache_until_active:
             self.scheduling.watch()
+        try:
+            serving = await self._serve(transport)
+        except BaseException:
+            await self._end_scheduling()
+            raise
         tasks = [asyncio.create_task(serving.run())] if serving is not None else []
         tasks += [asyncio.create_task(self._live.run())] if self._live is not None else []
         try:
@@ -236,6 +238,8 @@ class Daemon:
         )
 
     def _client_certificate_expires_s(self) -> float | None:
+        from scheduler.kube.certificates import expires_s  # noqa: PLC0415  only scrapes need it
+
         pem = self._credentials.tls().client_pem
         return None if pem is None else expires_s(pem)
 
@@ -282,6 +286,11 @@ class Daemon:
         flags = self._completed.flags
         if flags["secure-port"] == 0:
             return None
+        # The half of the imports that only serving needs: they take as long as the API server's first answers.
+        from scheduler.app.checks import endpoints_of  # noqa: PLC0415
+        from scheduler.serving.build import Serving  # noqa: PLC0415
+        from scheduler.serving.from_flags import serving_options  # noqa: PLC0415
+
         serving = Serving(
             serving_options(flags),
             endpoints_of(

@@ -76,3 +76,4 @@ def test_flags_of_the_server_reach_it():
     daemon = Daemon(completed, credentials=FileCredentials("https://127.0.0.1:1"))
     with pytest.raises(ServingError, match="TLS_RSA_WITH_RC4_128_SHA not supported"):
         asyncio.run(daemon.run())
+    assert daemon.scheduling.ended.done(), "the watches began before; they must not go on"
