@@ -45,7 +45,7 @@ T = TypeVar("T")
 class ExtenderCall(Protocol):
     """POSTs ``body`` to ``url`` and returns the body of a 200 answer."""
 
-    def __call__(self, url: str, verb: str, body: bytes, /) -> bytes:
+    def __call__(self, url: str, verb: str, body: bytes, /) -> bytes | bytearray:
         """Make the call.
 
         Raises:

@@ -93,7 +93,7 @@ class PreemptAnswer(msgspec.Struct, frozen=True, rename="pascal"):
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 
-def read_answer(body: bytes, wanted: type[T]) -> T:
+def read_answer(body: bytes | bytearray, wanted: type[T]) -> T:
     """Return the answer; ``null`` is an empty one (parity: Go).
 
     Raises:
@@ -107,7 +107,7 @@ def read_answer(body: bytes, wanted: type[T]) -> T:
     return wanted() if raw is None else msgspec.convert(_with_go_names(raw), wanted)
 
 
-def _read_exactly(body: bytes, wanted: type[T]) -> T:
+def _read_exactly(body: bytes | bytearray, wanted: type[T]) -> T:
     answer = msgspec.json.decode(body, type=wanted)
     if answer == wanted():
         raise ValueError(f"none of the fields that it should have is in its {len(body)} bytes")

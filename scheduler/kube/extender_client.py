@@ -4,7 +4,7 @@ A call blocks its thread, but not the interpreter, for at most the configured ti
 connecting to the last byte of the answer. The scheduling cycle waits for it, as upstream's does.
 
 differs: redirects are not followed (they would lead to where the configuration does not point), proxies of the
-environment are not used, answers end at 64 MiB, and an extender that times out again and again is left alone for a
+environment are not used, answers end at 48 MiB, and an extender that times out again and again is left alone for a
 while (``patience``).
 """
 
@@ -28,7 +28,8 @@ from scheduler.telemetry.logging import get_logger
 
 __all__ = ["MAX_ANSWER_BYTES", "CallObserver", "ExtenderClient"]
 
-MAX_ANSWER_BYTES = 64 << 20
+MAX_ANSWER_BYTES = 48 << 20
+"""With the array that grows, and what the HTTP client has taken in already, a call needs less than 64 MiB."""
 
 _log = get_logger(__name__)
 
@@ -74,7 +75,7 @@ class ExtenderClient:
         if tls.server_name is None:
             self._target = url_prefix, client
 
-    def __call__(self, url: str, verb: str, body: bytes, /) -> bytes:
+    def __call__(self, url: str, verb: str, body: bytes, /) -> bytearray:
         """POST ``body`` to ``url`` and return the body of the answer.
 
         Raises:
@@ -90,7 +91,7 @@ class ExtenderClient:
                 self._observe(self._prefix, verb, result)
         return answer
 
-    def _ask(self, url: str, verb: str, body: bytes, began_s: float) -> bytes:
+    def _ask(self, url: str, verb: str, body: bytes, began_s: float) -> bytearray:
         if (pause_s := self._patience.remaining_s(began_s)) > 0.0:
             raise ExtenderError(
                 f"{verb} not asked of extender at URL {url}: it did not answer in time {self._patience.failures} times "
@@ -109,18 +110,18 @@ class ExtenderClient:
             raise ExtenderError(f"failed {verb} with extender at URL {url}, code {status}")
         return answer
 
-    def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
+    def _post(self, url: str, body: bytes) -> tuple[int, bytearray]:
         base, client = self._reach()
         request = client.post(base + url.removeprefix(self._prefix)).header("Content-Type", JSON).body_bytes(body)
         answer = bytearray()
         with request.timeout(self._timeout).build_streamed() as response:
             if response.status != 200:
-                return response.status, b""
+                return response.status, answer
             while (chunk := response.body_reader.read_chunk()) is not None:
-                answer += chunk.to_bytes()
-                if len(answer) > self._max_bytes:
+                if len(answer) + len(chunk) > self._max_bytes:
                     raise ExtenderError(f'Post "{url}": the answer is longer than {self._max_bytes} bytes')
-        return response.status, bytes(answer)
+                answer += chunk
+        return response.status, answer
 
     def _reach(self) -> tuple[str, SyncClient]:
         """Return the base URL and a client that knows the way; a host behind another name is looked up at first use."""

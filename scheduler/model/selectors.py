@@ -46,6 +46,7 @@ __all__ = [
     "validate_label_selector",
     "validate_node_selector_term",
     "validate_preferred_terms",
+    "value_predicate",
 ]
 
 FIELD_NAME = "metadata.name"
@@ -78,7 +79,7 @@ def label_selector_matches(selector: LabelSelector | None, labels: Labels) -> bo
     if not labels_match(selector.match_labels, labels):
         return False
     return not selector.match_expressions or all(
-        requirement.operator in _LABEL_OPERATORS and _predicate(requirement)(labels.get(requirement.key))
+        requirement.operator in _LABEL_OPERATORS and value_predicate(requirement)(labels.get(requirement.key))
         for requirement in selector.match_expressions
     )
 
@@ -88,7 +89,7 @@ def requirement_matches(requirement: LabelSelectorRequirement | NodeSelectorRequ
 
     ``NotIn`` and ``DoesNotExist`` are satisfied by a missing key. ``Gt`` and ``Lt`` compare int64 numbers.
     """
-    return _predicate(requirement)(value)
+    return value_predicate(requirement)(value)
 
 
 def node_selector_matches(selector: NodeSelector, node: Node) -> bool:
@@ -212,7 +213,8 @@ def parse_int64(text: str) -> int | None:
     return number if MIN_INT64 <= number <= MAX_INT64 else None
 
 
-def _predicate(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> ValuePredicate:
+def value_predicate(requirement: LabelSelectorRequirement | NodeSelectorRequirement) -> ValuePredicate:
+    """Return the test of `requirement_matches` for many values."""
     # Kept with the value: a cache of any size is useless to somebody who goes round more requirements than it holds.
     kept = requirement.__dict__
     predicate: ValuePredicate | None = kept.get("predicate")

@@ -26,6 +26,9 @@ SELECTORS = (
     LabelSelector({}, (LabelSelectorRequirement("app", "Exists"),)),
     LabelSelector({}, (LabelSelectorRequirement("tier", "NotIn", ("x",)),)),
     LabelSelector({}, (LabelSelectorRequirement("app", "Nonsense", ("x",)),)),
+    LabelSelector({}, (LabelSelectorRequirement("tier", "Gt", ("1",)),)),
+    LabelSelector({"app": "a"}, (LabelSelectorRequirement("tier", "In", ("x", "y")),)),
+    LabelSelector({}, (LabelSelectorRequirement("tier", "In", ("x",)), LabelSelectorRequirement("app", "Exists"))),
 )
 
 some_node = st.sampled_from(NODES)

@@ -14,7 +14,8 @@ Invariants: ``classes`` holds exactly the classes with a pod; a count in a class
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from scheduler.model.meta import ObjectMeta
@@ -115,13 +116,14 @@ class LabelClasses:
                 self._drop(key, of)
         self._note(Change(of, slot, -1))
 
-    def within(self, namespaces: frozenset[str] | None) -> Iterator[LabelClass]:
+    def within(self, namespaces: frozenset[str] | None) -> Iterable[LabelClass]:
         """Return the classes in these namespaces; None means in all."""
         if namespaces is None:
-            yield from self._by_key.values()
-            return
-        for namespace in namespaces:
-            yield from self._by_namespace.get(namespace, _NONE).values()
+            return self._by_key.values()
+        if len(namespaces) == 1:
+            (namespace,) = namespaces
+            return self._by_namespace.get(namespace, _NONE).values()
+        return chain.from_iterable(self._by_namespace.get(namespace, _NONE).values() for namespace in namespaces)
 
     def num_within(self, namespaces: frozenset[str] | None) -> int:
         """Return how many classes ``within`` goes through."""

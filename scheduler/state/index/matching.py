@@ -13,7 +13,7 @@ Invariant (tested): after any history an answer equals the one counted from scra
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scheduler.api.views import CodedColumn, IntColumn
 from scheduler.model.meta import LabelSelector, LabelSelectorRequirement
 from scheduler.model.pod import Pod
-from scheduler.model.selectors import label_selector_matches
+from scheduler.model.selectors import label_selector_matches, value_predicate
 from scheduler.state.index.by_code import CodesBySlot, SumsByCode
 from scheduler.state.index.label_classes import Change, LabelClass, LabelClasses
 
@@ -122,12 +122,24 @@ class _Question:
 
     def _count(self) -> None:
         column = np.zeros(self._classes.num_slots, np.int64)
-        for of in self._classes.within(self._namespaces):
+        for of in self._candidates():
             if self._concerns(of):
                 _add_counts(column, of.counts)
         self._column, self.rows = column, None
         self._by_key.clear()
         self.position = self._classes.position
+
+    def _candidates(self) -> Iterable[LabelClass]:
+        """Return the classes that the first condition lets pass: a pod may have hundreds of terms."""
+        within, selector = self._classes.within(self._namespaces), self._selector
+        if selector.match_labels:
+            key, value = next(iter(selector.match_labels.items()))
+            return [of for of in within if of.labels.get(key) == value]
+        if selector.match_expressions:
+            first = selector.match_expressions[0]
+            key, is_wanted = first.key, value_predicate(first)
+            return [of for of in within if is_wanted(of.labels.get(key))]
+        return within
 
     def _concerns(self, of: LabelClass) -> bool:
         known = self._known.get(of)
