@@ -5,7 +5,7 @@
                   the kind is listed again    counted, the next leader begins from scratch
 
 Each object that differs is counted in ``podium_cache_drift_total`` and named in the log. Only a replica that decides
-compares: one that takes over lists everything anew in any case, and the lists are not for nothing.
+compares, so that the lists are not for nothing; one that takes over lists everything anew, or compares at once.
 """
 
 from __future__ import annotations
@@ -88,10 +88,14 @@ class Comparing:
         """Compare for ever."""
         while True:
             await self._sleep(self._period_s - self._grace_s)
-            if self._is_deciding():
-                await asyncio.gather(*(self.compare_with_server(kind) for kind in REQUIRED))
-                await self._caught_up()
-                compare_cache(self._core, self._metrics.cache_drift)
+            await self.compare()
+
+    async def compare(self) -> None:
+        """Compare now, if it is worth it."""
+        if self._is_deciding():
+            await asyncio.gather(*(self.compare_with_server(kind) for kind in REQUIRED))
+            await self._caught_up()
+            compare_cache(self._core, self._metrics.cache_drift)
 
     async def compare_with_server(self, kind: type[KubeObject]) -> None:
         """Compare the store of one kind, and have the kind listed again if it has drifted."""

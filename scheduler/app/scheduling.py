@@ -31,8 +31,9 @@ from scheduler.app.core import Core, Surroundings
 from scheduler.app.driver import Driver
 from scheduler.app.dump import dump
 from scheduler.app.extenders import originals_of, verbs_of
-from scheduler.app.kinds import REQUIRED, is_optional
+from scheduler.app.kinds import is_optional
 from scheduler.app.outside import Outside
+from scheduler.app.taking_over import TakingOver
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.binder import Binder
 from scheduler.binding.evict_call import EvictCall
@@ -66,7 +67,7 @@ T = TypeVar("T")
 _RESTART_S = 1.0
 _EVENT_DRAIN_S = 2.0
 _OLDEST_PENDING_S = 5.0
-_RELIST_POLL_S = 0.05
+_SYNC_POLL_S = 0.05
 _MAX_UNKNOWN = 1_000
 _ANSWER_S = 5.0
 """A loop that has not answered after this is stuck."""
@@ -133,6 +134,7 @@ class SchedulingThread:
         self._recorder: EventRecorder | None = None
         self._driver: Driver | None = None
         self._confirming: Confirming | None = None
+        self._comparing: Comparing | None = None
         self._reflectors: dict[type[KubeObject], Reflector] = {}
         self._ended: Future[None] = Future()
         self._oldest_pending_since_s: float | None = None
@@ -310,8 +312,9 @@ class SchedulingThread:
         assert self._recorder is not None
         assert self._driver is not None
         assert self._confirming is not None
+        assert self._comparing is not None
         helpers = [self._supervise("events", self._recorder.run), self._supervise("pod status", self._status.run)]
-        helpers.append(self._supervise("comparer", self._comparing(transport).run))
+        helpers.append(self._supervise("comparer", self._comparing.run))
         helpers.append(self._supervise("confirming", self._confirming.run))
         helpers.append(self._supervise("oldest pending", self._note_oldest_pending))
         helpers.append(asyncio.create_task(self._watch_all(transport)))
@@ -392,6 +395,7 @@ class SchedulingThread:
             clock=self._clock,
             caught_up=self._caught_up,
         )
+        self._comparing = self._make_comparing(transport)
         assert self._wake is not None
         self._driver = Driver(
             self.core,
@@ -432,11 +436,11 @@ class SchedulingThread:
 
     async def _freeze_when_synced(self) -> None:
         while not self.core.is_synced:  # noqa: ASYNC110  the barrier is a plain value of the core
-            await asyncio.sleep(_RELIST_POLL_S)
+            await asyncio.sleep(_SYNC_POLL_S)
         self._outside.after_sync()
         _log.info("synced", nodes=self.core.cache.num_nodes, pods=self.core.cache.num_pods)
 
-    def _comparing(self, transport: Transport) -> Comparing:
+    def _make_comparing(self, transport: Transport) -> Comparing:
         return Comparing(
             self.core,
             self._reflectors,
@@ -471,18 +475,14 @@ class SchedulingThread:
         self._leading = asyncio.get_running_loop().create_task(self._lead(after_another=after_another))
 
     async def _lead(self, *, after_another: bool) -> None:
-        if after_another:
-            await self._relist()
+        taking_over = TakingOver(self._reflectors, clock=self._clock, caught_up=self._caught_up)
+        is_sure = not after_another or await taking_over.see_all()
         self._is_leading = True
         self._wake_here()
         _log.info("deciding", profiles=",".join(self.core.profiles))
-
-    async def _relist(self) -> None:
-        """Wait for lists of nodes and pods that began after this call."""
-        required = [self._reflectors[kind] for kind in REQUIRED if kind in self._reflectors]
-        tickets = [reflector.request_relist() for reflector in required]
-        while any(r.stats.relists_served < t for r, t in zip(required, tickets, strict=True)):  # noqa: ASYNC110  plain counters
-            await asyncio.sleep(_RELIST_POLL_S)
+        if not is_sure:
+            assert self._comparing is not None
+            await self._comparing.compare()
 
     async def _drain(self, timeout_s: float) -> int:
         if self._binder is None or self._evictor is None:

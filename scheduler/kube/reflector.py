@@ -148,7 +148,17 @@ class Reflector:
     @property
     def stream_age_s(self) -> float:
         """Return the seconds for which the present stream has been open; 0 if there is none."""
-        return self._clock.now() - self._opened_s if self._silence is not None else 0.0
+        return self._clock.now() - self._opened_s if self.is_streaming else 0.0
+
+    @property
+    def num_objects(self) -> int:
+        """Return how many objects are known."""
+        return len(self._known)
+
+    @property
+    def is_streaming(self) -> bool:
+        """Tell whether a stream is open now."""
+        return self._silence is not None
 
     @property
     def is_synced(self) -> bool:
@@ -173,6 +183,16 @@ class Reflector:
         if self._silence is not None and not self._silence.expired():
             self._silence.reschedule(0.0)
         return self._relist_ticket
+
+    async def read_version(self, timeout_s: float) -> str:
+        """Return the newest version that the server has of the collection: a quorum read of its first object.
+
+        Raises:
+            ApiError: the server refused.
+            TransportError: no answer within ``timeout_s``.
+        """
+        response = await self._transport.request("GET", version_path(self._info), timeout_s=timeout_s)
+        return decode_list(self.kind, raise_for_status(response).body).resource_version
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -243,8 +263,7 @@ class Reflector:
 
     async def _compare_version(self) -> None:
         """Relist if the server is older than what we know from it."""
-        response = await self._transport.request("GET", version_path(self._info), timeout_s=LIST_TIMEOUT_S)
-        newest = decode_list(self.kind, raise_for_status(response).body).resource_version
+        newest = await self.read_version(LIST_TIMEOUT_S)
         self._heard()
         self._may_be_rewound = False
         if is_older(newest, self.stats.last_resource_version):

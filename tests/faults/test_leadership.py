@@ -15,6 +15,7 @@ from tests.faults.bench import FaultBench, fault
 from tests.faults.faketime import FakeClock
 from tests.faults.history.leadership import NO_CHANGES, changes
 from tests.faults.history.record import WRITE_VERBS, is_bind
+from tests.faults.loads import L1_RATE
 from tests.faults.proxy import Blackhole, DropRequest, Match, Request, Rule
 from tests.faults.results import at_least, at_most, exactly
 from tests.faults.supervisor import SupervisedScheduler
@@ -176,11 +177,11 @@ def test_fifty_planned_hand_overs(bench: FaultBench) -> None:
     """Each time: exit 0, the lease released, the other one binds at once; nothing is lost on the way."""
     for name in "ab":
         bench.scheduler(name)
-    bench.cluster.create(*(bench.cluster.node(f"n{i}", cpu="64", pods="110") for i in range(150)))
-    load = bench.load(16_000, 20.0)
+    bench.cluster.create(*(bench.cluster.node(f"n{i}", cpu="64", pods="110") for i in range(80)))
     codes, stops_s, hand_overs_s, released = [], [], [], 0
-    for _ in range(50):
+    for number in range(50):
         old = bench.leader
+        load = bench.load(150, L1_RATE, prefix=f"load{number}").wait_created(50)
         (new,) = [scheduler for scheduler in bench.schedulers.values() if scheduler is not old]
         code, seconds = old.terminate()
         ended_s = time.time()
@@ -190,7 +191,7 @@ def test_fifty_planned_hand_overs(bench: FaultBench) -> None:
         released += "released leader lease" in old.daemon.log()
         old.start_again()
         old.wait_ready()
-    load.stop()
+        load.wait_created()
     bench.settle()
     bench.figure("exit codes other than 0", exactly(0), sum(code != 0 for code in codes))
     bench.figure("slowest stop", at_most(20), max(stops_s), "s")

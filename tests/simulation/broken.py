@@ -9,7 +9,7 @@ from typing import Any
 
 from scheduler.app.comparing import Comparing
 from scheduler.app.confirming import Confirming
-from scheduler.app.scheduling import SchedulingThread
+from scheduler.app.taking_over import TakingOver
 from scheduler.binding import bind_call, evict_call
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.extender_bind import ExtenderBinding
@@ -213,7 +213,7 @@ MUTATIONS = (
     Mutation("the lease is not looked at before a write", LeaderElector, "may_write", _yes),
     Mutation("another's lease never runs out", Election, "_is_reserved", _last_forever),
     Mutation("another's lease is taken at once", Election, "_is_reserved", _no),
-    Mutation("a new leader does not list anew", SchedulingThread, "_relist", _nothing_later, "stop_leader"),
+    Mutation("a new leader does not list anew", TakingOver, "see_all", _nothing_later, "stop_leader"),
     Mutation("deletions missed by a watch are not made up", Known, "finish_list", _nothing_is_gone),
     Mutation("a successor under the same name is not noticed", Known, "_replace", _same_name_same_object, "merged"),
     Mutation("an event is applied twice", Known, "put", _added_again),

@@ -487,6 +487,26 @@ def test_list_under_way_does_not_serve_a_request_for_a_fresh_one():
     assert (run.stats.lists, served[:3]) == (2, [0, 0, 1])
 
 
+def test_newest_version_is_read_beside_the_stream():
+    """A new leader compares it with what the watch has shown."""
+    heard = []
+
+    async def read(run):
+        reflector = run.reflector
+        heard.append((reflector.is_streaming, reflector.num_objects, await reflector.read_version(1.0)))
+        reflector.request_relist()
+
+    def ask(run):
+        if len(run.server.calls) == 2:
+            asyncio.get_running_loop().call_later(0.001, lambda: asyncio.ensure_future(read(run)))
+
+    steps = [listing(10, node("a", 3)), Stream(added("b", 11), hangs=True), listing(17, node("a", 3)), listing(18)]
+    run = Run(*steps, on_call=ask, idle_limit_s=5.0)
+    assert heard == [(True, 2, "17")]
+    assert run.server.calls[2] == ("list", {"limit": "1"})
+    assert not run.reflector.is_streaming
+
+
 def test_garbage_instead_of_a_list_is_retried():
     """A proxy's page with status 200 is not taken for an empty cluster."""
     run = Run(Response(200, {}, b"<html>hello</html>"), Response(200, {}, b"{}"), listing(10, node("a", 3)))
