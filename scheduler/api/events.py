@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler.model.pod import Pod
 
@@ -96,18 +96,18 @@ class ClusterEvent:
         resource: the kind it is about.
         action: one bit for a happening, any union of bits for a pattern.
         custom_label: name shown in metrics instead of resource and action.
+        label: the name that metrics and logs show, e.g. ``NodeUpdateNodeTaint``; kept, since each event of a watch is
+            booked under it.
     """
 
     resource: EventResource
     action: ActionType
     custom_label: str = ""
+    label: str = field(init=False, compare=False, repr=False)
 
-    @property
-    def label(self) -> str:
-        """Return the name that metrics and logs show, e.g. ``NodeUpdateNodeTaint``."""
-        if self.custom_label:
-            return self.custom_label
-        return f"{self.resource.value}{_ACTION_NAMES.get(self.action, str(int(self.action)))}"
+    def __post_init__(self) -> None:
+        label = self.custom_label or f"{self.resource.value}{_ACTION_NAMES.get(self.action, str(int(self.action)))}"
+        object.__setattr__(self, "label", label)
 
     @property
     def is_wildcard(self) -> bool:

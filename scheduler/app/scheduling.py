@@ -32,7 +32,7 @@ from scheduler.app.driver import Driver
 from scheduler.app.dump import dump
 from scheduler.app.extenders import originals_of, verbs_of
 from scheduler.app.kinds import is_optional
-from scheduler.app.outside import Outside
+from scheduler.app.outside import GC_THRESHOLDS_BEFORE_SYNC, Outside
 from scheduler.app.taking_over import TakingOver
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.binder import Binder
@@ -71,10 +71,6 @@ _SYNC_POLL_S = 0.05
 _MAX_UNKNOWN = 1_000
 _ANSWER_S = 5.0
 """A loop that has not answered after this is stuck."""
-
-# A collection scans all objects that can refer to others. After the first sync the cluster's objects are set aside
-# (gc.freeze), and collections become rare: what a cycle makes is freed by reference counting.
-_GC_THRESHOLDS = (50_000, 20, 100)
 
 
 class SchedulingThread:
@@ -278,7 +274,7 @@ class SchedulingThread:
     # --- this thread -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        gc.set_threshold(*_GC_THRESHOLDS)
+        gc.set_threshold(*GC_THRESHOLDS_BEFORE_SYNC)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.get_loop().set_exception_handler(take_loop_error)

@@ -28,7 +28,7 @@ import numpy as np
 
 from scheduler.api import Eviction, Pod
 from scheduler.app.core import Core, Surroundings
-from scheduler.app.scheduling import _GC_THRESHOLDS as GC_THRESHOLDS
+from scheduler.app.outside import GC_THRESHOLDS
 from scheduler.binding.evictor import Evictor
 from scheduler.config.load import load
 from scheduler.config.options import SchedulerOptions

@@ -26,7 +26,7 @@ import numpy as np
 from scheduler.api import PluginFactory
 from scheduler.app.clock import SystemClock
 from scheduler.app.core import Core, CoreMetrics, Surroundings
-from scheduler.app.scheduling import _GC_THRESHOLDS as GC_THRESHOLDS
+from scheduler.app.outside import GC_THRESHOLDS
 from scheduler.config.load import load
 from scheduler.config.options import SchedulerOptions
 from scheduler.framework.registry import Registry

@@ -274,6 +274,9 @@ class SchedulingQueue:
             infos = self._unschedulable.concerned(asked.values(), old, new)
         else:
             return
+        if not infos and not len(self._in_flight):  # so it is for each pod of the first list
+            self._move_request_cycle = self._scheduling_cycle
+            return
         if pre_check is not None:
             infos = [info for info in infos if pre_check(info.pod)]
         self._move(infos, Happening.of(event, old, new))
