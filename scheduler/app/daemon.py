@@ -168,7 +168,7 @@ class Daemon:
         led: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         if election is None:
             self._metrics.leader_status(self._lease.name, is_leader=True)
-            await self._lead(after_another=False)
+            await self._lead(None)
         else:
             led = asyncio.ensure_future(election.run())
         ends: list[asyncio.Future[Any]] = [asked, broken, led]
@@ -216,11 +216,11 @@ class Daemon:
         if ended.done() and not ended.cancelled():
             ended.exception()  # logged where it happened
 
-    async def _lead(self, *, after_another: bool) -> None:
+    async def _lead(self, given_up_at: str | None) -> None:
         await asyncio.to_thread(self.scheduling.started.wait)
         if self._live is not None:
             await self._live.sync(_LIVE_SYNC_S)
-        self.scheduling.lead(after_another=after_another)
+        self.scheduling.lead(given_up_at)
 
     def _make_live_profiles(self, transport: Transport) -> LiveProfiles | None:
         if not self._completed.options.live_profiles.enabled:
@@ -277,7 +277,10 @@ class Daemon:
 
     def _started_leading(self) -> None:
         self.scheduling.watch()
-        leading = self._lead(after_another=self._saw_another_leader)
+        assert self._elector is not None
+        # Of another one that we have seen lead we do not know how it ended.
+        given_up_at = "" if self._saw_another_leader else self._elector.found_version or None
+        leading = self._lead(given_up_at)
         self._leading = asyncio.get_running_loop().create_task(leading)
 
     # --- serving -----------------------------------------------------------------------------------------------------

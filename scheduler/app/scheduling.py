@@ -174,10 +174,15 @@ class SchedulingThread:
         if self._loop is not None and self._may_watch is not None:
             self._loop.call_soon_threadsafe(self._may_watch.set)
 
-    def lead(self, *, after_another: bool) -> None:
-        """Allow decisions; after another leader only once a fresh list has shown what that one did."""
+    def lead(self, given_up_at: str | None) -> None:
+        """Allow decisions; after another leader only once we know what that one did.
+
+        Args:
+            given_up_at: resource version of the lease when the leader before us had given it up, "" if that is not
+                known, None if nobody has led before us.
+        """
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._begin_leading, after_another)
+        self._loop.call_soon_threadsafe(self._begin_leading, given_up_at)
 
     def stop_deciding(self) -> None:
         """Make no decision from now on."""
@@ -465,14 +470,14 @@ class SchedulingThread:
         since_s = self._oldest_pending_since_s
         return 0.0 if since_s is None else max(self._clock.now() - since_s, 0.0)
 
-    def _begin_leading(self, after_another: bool) -> None:
+    def _begin_leading(self, given_up_at: str | None) -> None:
         if self._is_ending:
             return
-        self._leading = asyncio.get_running_loop().create_task(self._lead(after_another=after_another))
+        self._leading = asyncio.get_running_loop().create_task(self._lead(given_up_at))
 
-    async def _lead(self, *, after_another: bool) -> None:
+    async def _lead(self, given_up_at: str | None) -> None:
         taking_over = TakingOver(self._reflectors, clock=self._clock, caught_up=self._caught_up)
-        is_sure = not after_another or await taking_over.see_all()
+        is_sure = given_up_at is None or await taking_over.see_all(given_up_at)
         self._is_leading = True
         self._wake_here()
         _log.info("deciding", profiles=",".join(self.core.profiles))

@@ -7,6 +7,9 @@ moment after we won; how that becomes certain depends on how much there is to li
     more: ask for the newest version ──the watch reaches it within 0.5 s──▶ seen     ▲
                                       └─ it does not, or is not what it was ─────────┘
 
+Who finds the lease free when it starts has seen no other leader, but there may have been one until a moment ago. There
+the first lists are enough if they are of the lease's version, or newer: the one before wrote nothing after it.
+
 A list of a page costs no more than the question, and makes up for lines that the watch may have lost. A list of a
 hundred thousand pods takes ten seconds; where there are so many, their watch hardly rests, and reaches the version in
 a moment. What it has lost is then found by a comparison after the first decisions.
@@ -62,20 +65,32 @@ class TakingOver:
         self._caught_up = caught_up
         self._sleep = sleep
 
-    async def see_all(self) -> bool:
-        """Wait for it; returns whether everything has been listed, so that no comparison is needed."""
+    async def see_all(self, given_up_at: str = "") -> bool:
+        """Wait for it; returns whether everything has been listed, so that no comparison is needed.
+
+        Args:
+            given_up_at: resource version of the lease when the leader before had given it up; "" if that is not known.
+        """
         required = [self._reflectors[kind] for kind in REQUIRED if kind in self._reflectors]
-        listed = await asyncio.gather(*map(self._see, required))
+        listed = await asyncio.gather(*(self._see(reflector, given_up_at) for reflector in required))
         await self._caught_up()
         return all(listed)
 
-    async def _see(self, reflector: Reflector) -> bool:
+    async def _see(self, reflector: Reflector, given_up_at: str) -> bool:
+        if given_up_at and await self._is_listed_since(reflector, given_up_at):
+            return True
         if reflector.num_objects > PAGE_SIZE and await self._reaches_newest(reflector):
             return False
         ticket = reflector.request_relist()
         while reflector.stats.relists_served < ticket:
             await self._sleep(_LOOK_AT_LIST_S)
         return True
+
+    async def _is_listed_since(self, reflector: Reflector, version: str) -> bool:
+        """Wait for the first list; tell whether it, or the watch after it, is of that version at least."""
+        while not reflector.is_synced:
+            await self._sleep(_LOOK_AT_LIST_S)
+        return _has_reached(reflector, version)
 
     async def _reaches_newest(self, reflector: Reflector) -> bool:
         """Tell whether one and the same stream reaches the version that the server names now."""
@@ -91,9 +106,14 @@ class TakingOver:
         if is_older(newest, version):  # etcd has been restored: what the watch has shown is no more
             return False
         while reflector.is_streaming and stats.watches_opened == stream:
-            if newest == stats.last_resource_version or is_older(newest, stats.last_resource_version):
+            if _has_reached(reflector, newest):
                 return True
             if self._clock.now() >= until_s:
                 return False
             await self._sleep(_LOOK_S)
         return False
+
+
+def _has_reached(reflector: Reflector, version: str) -> bool:
+    reached = reflector.stats.last_resource_version
+    return version == reached or is_older(version, reached)

@@ -139,6 +139,7 @@ class Election:
         observed_at_s: when it was.
         valid_until_s: until when a write may *end* under this leadership; 0 if not leading.
         slow_renewals: how often a leader had to read the lease before renewing it.
+        found_version: resource version of the lease as we last found it without leading; "" if there was none.
     """
 
     def __init__(self, *, identity: str, namespace: str, name: str, duration_s: float, predecessors: str = "") -> None:
@@ -146,6 +147,7 @@ class Election:
         self.observed_at_s = 0.0
         self.valid_until_s = 0.0
         self.slow_renewals = 0
+        self.found_version = ""
         self._identity = identity
         self._predecessors = predecessors
         self._duration_s = duration_s
@@ -200,6 +202,8 @@ class Election:
     def _read(self, lease: Lease, now_s: float, wall_time: str) -> Call | bool:
         self._lease, self._has_lease = lease, True
         record = record_of(lease)
+        if not self.is_leader:
+            self.found_version = lease["metadata"].get("resourceVersion") or ""
         if record != self._raw:
             self._raw = record
             self._observe(record, now_s)

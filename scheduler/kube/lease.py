@@ -257,6 +257,11 @@ class LeaderElector:
         return self._election.is_leader
 
     @property
+    def found_version(self) -> str:
+        """Return the resource version that the lease had when we found it free; "" if we have made it."""
+        return self._election.found_version
+
+    @property
     def leader(self) -> str:
         """Return the holder last seen; "" if none yet."""
         return self._election.observed.holder

@@ -92,5 +92,16 @@ REGRESSIONS = {
             Fault("late", 21.10067544353554, 26.911383849504237, -1, 0.7),
         ),
     ),
+    "a leader that had not seen the one before, who gave the lease up, decided from what its late watch showed": Plan(
+        seed=9003205,
+        replicas=2,
+        deeds=(
+            Deed(0.0, "create_node", "n0", 4, "pool-0"),
+            Deed(2.348882914670068, "cordon", "n0", 0, ""),
+            Deed(3.395977144897394, "stop", "1", 0, ""),
+            Deed(11.36499162306219, "create_picky_pod", "p6", 1, "pool-0"),
+        ),
+        faults=(Fault("late", 1.6585023502044716, 13.738838897492771, -1, 0.7),),
+    ),
 }
 """What was wrong -> the plan that showed it."""

@@ -164,7 +164,7 @@ class Replica:
 
         def lead() -> None:
             others = [identity for identity in seen if identity not in {"", self.identity}]
-            scheduling.lead(after_another=bool(others))
+            scheduling.lead("" if others else elector.found_version or None)
 
         scheduling = SchedulingThread(
             self._completed,

@@ -19,8 +19,9 @@ MANY = PAGE_SIZE + 1
 class Reflector:
     """A watch that stands at a version, and what happens to it at which second."""
 
-    def __init__(self, clock, *, objects, version="100", newest="150", happens=None, is_streaming=True):
+    def __init__(self, clock, *, objects, version="100", newest="150", happens=None, is_streaming=True, is_synced=True):
         self.kind = Pod
+        self.is_synced = is_synced
         self.num_objects = objects
         self.is_streaming = is_streaming
         self.stats = SimpleNamespace(last_resource_version=version, watches_opened=1, relists_served=0)
@@ -43,13 +44,14 @@ class Reflector:
         for at_s in [at_s for at_s in self._happens if at_s <= self._clock.now()]:
             changes = self._happens.pop(at_s)
             self.is_streaming = changes.pop("is_streaming", self.is_streaming)
+            self.is_synced = changes.pop("is_synced", self.is_synced)
             vars(self.stats).update(changes)
 
 
 class Bench:
     """A few nodes, and pods as given; `is_listed`, `took_s` and `pods` tell how it went."""
 
-    def __init__(self, **pods):
+    def __init__(self, *, given_up_at="", **pods):
         clock = FakeClock()
         begun_s = clock.now()
         happens = {begun_s + at_s: changes for at_s, changes in pods.pop("happens", {}).items()}
@@ -67,7 +69,7 @@ class Bench:
             await asyncio.sleep(0)
 
         taking_over = TakingOver({Node: self.nodes, Pod: self.pods}, clock=clock, caught_up=caught_up, sleep=sleep)
-        self.is_listed = asyncio.run(taking_over.see_all())
+        self.is_listed = asyncio.run(taking_over.see_all(given_up_at))
         self.took_s = clock.now() - begun_s
 
 
@@ -114,6 +116,30 @@ def test_many_objects_are_listed_where_their_watch_proves_nothing(pods, why):
     assert bench.pods.lists == 1, why
     assert bench.is_listed
     assert bench.took_s >= LIST_S
+
+
+@pytest.mark.parametrize("objects", [PAGE_SIZE, MANY])
+@pytest.mark.parametrize("given_up_at", ["99", "100"])
+def test_first_lists_are_enough_if_they_are_newer_than_the_lease_that_was_given_up(objects, given_up_at):
+    """Nothing was written after it by the leader before."""
+    bench = Bench(objects=objects, given_up_at=given_up_at)
+    assert (bench.pods.lists, bench.nodes.lists, bench.pods.questions) == (0, 0, 0)
+    assert bench.is_listed
+    assert bench.took_s == 0.0
+
+
+def test_first_lists_are_waited_for():
+    """Decisions cannot begin earlier in any case."""
+    synced = {"is_synced": True, "last_resource_version": "120"}
+    bench = Bench(objects=0, version="", given_up_at="110", is_synced=False, happens={2.0: synced})
+    assert bench.pods.lists == 0
+    assert bench.took_s >= 2.0
+
+
+@pytest.mark.parametrize("given_up_at", ["101", "1000", "abc"])
+def test_lists_that_are_older_than_the_lease_that_was_given_up_are_made_anew(given_up_at):
+    bench = Bench(objects=3, given_up_at=given_up_at)
+    assert (bench.pods.lists, bench.nodes.lists) == (1, 1)
 
 
 def test_what_was_delivered_is_in_the_cache_before_the_first_decision():

@@ -66,6 +66,23 @@ def test_lease_that_may_be_taken_is_updated(election, found, transitions, acquir
     assert call.lease["metadata"] == found["metadata"], "version and labels of others stay"
 
 
+def test_version_of_the_lease_before_it_was_ours_is_known(election):
+    """All that the leader before us wrote is older."""
+    assert election.found_version == ""
+    get(election, lease(holder="", version="41"), 100.0)
+    assert election.found_version == "41"
+    call = get(election, lease(holder="", version="42"), 102.0)
+    assert election.answer(call, Answer(lease(version="43")), 102.0, LATER) is True
+    assert election.begin(104.0, LATER).is_optimistic
+    assert election.found_version == "42"
+
+
+def test_lease_that_we_have_made_had_no_version(election):
+    """Nobody can have led before us."""
+    lead(election)
+    assert election.found_version == ""
+
+
 def test_lease_of_another_is_respected_until_its_duration_passed_on_our_clock(election):
     """Times inside the record do not count, only when we saw it change."""
     found = lease(holder=OTHER, renew="1999-01-01T00:00:00.000000Z")
