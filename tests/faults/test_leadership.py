@@ -15,7 +15,7 @@ from tests.faults.bench import FaultBench, fault
 from tests.faults.faketime import FakeClock
 from tests.faults.history.leadership import NO_CHANGES, changes
 from tests.faults.history.record import WRITE_VERBS, is_bind
-from tests.faults.loads import L1_RATE
+from tests.faults.loads import L1_PODS, L1_RATE
 from tests.faults.proxy import Blackhole, DropRequest, Match, Request, Rule
 from tests.faults.results import at_least, at_most, exactly
 from tests.faults.supervisor import SupervisedScheduler
@@ -181,17 +181,17 @@ def test_fifty_planned_hand_overs(bench: FaultBench) -> None:
     codes, stops_s, hand_overs_s, released = [], [], [], 0
     for number in range(50):
         old = bench.leader
-        load = bench.load(150, L1_RATE, prefix=f"load{number}").wait_created(50)
+        load = bench.load(L1_PODS, L1_RATE, prefix=f"load{number}").wait_created(50)
         (new,) = [scheduler for scheduler in bench.schedulers.values() if scheduler is not old]
         code, seconds = old.terminate()
         ended_s = time.time()
         codes.append(code)
         stops_s.append(seconds)
         hand_overs_s.append(max(0.0, _first_write_s(bench, new, ended_s - seconds) - ended_s))
+        load.stop()
         released += "released leader lease" in old.daemon.log()
         old.start_again()
         old.wait_ready()
-        load.wait_created()
     bench.settle()
     bench.figure("exit codes other than 0", exactly(0), sum(code != 0 for code in codes))
     bench.figure("slowest stop", at_most(20), max(stops_s), "s")
