@@ -167,7 +167,7 @@ class Daemon:
         broken = asyncio.wrap_future(self.scheduling.ended)
         led: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         if election is None:
-            self._metrics.leader_status(self._lease.name, is_leader=True)
+            self._metrics.leads_alone(self._lease.name)
             await self._lead(None)
         else:
             led = asyncio.ensure_future(election.run())
@@ -262,7 +262,7 @@ class Daemon:
             metrics=self._metrics,
         )
         self._gate = self._elector
-        self._metrics.leader_validity(self._elector.validity_s)
+        self._metrics.leader_validity(self._lease.name, self._elector.validity_s)
         return self._elector
 
     def _note_leader(self, identity: str) -> None:

@@ -153,7 +153,6 @@ class LeaderCallbacks:
 class LeaderMetrics(Protocol):
     """What the elector measures."""
 
-    def leader_status(self, name: str, *, is_leader: bool) -> None: ...
     def leader_slowpath(self, name: str) -> None: ...
     def leader_renewed(self, result: str, duration_s: float) -> None: ...
     def leader_changed(self) -> None: ...
@@ -162,7 +161,6 @@ class LeaderMetrics(Protocol):
 class NullLeaderMetrics:
     """Measures nothing."""
 
-    def leader_status(self, name: str, *, is_leader: bool) -> None: ...
     def leader_slowpath(self, name: str) -> None: ...
     def leader_renewed(self, result: str, duration_s: float) -> None: ...
     def leader_changed(self) -> None: ...
@@ -247,7 +245,6 @@ class LeaderElector:
             duration_s=config.lease_duration_s,
         )
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{config.namespace}/leases"
-        self._metrics.leader_status(config.name, is_leader=False)
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
@@ -304,7 +301,6 @@ class LeaderElector:
             return await self._run()
         finally:
             self._election.resign()
-            self._metrics.leader_status(self._config.name, is_leader=False)
             self._callbacks.on_stopped_leading()
 
     async def _run(self) -> Ended:
@@ -325,7 +321,6 @@ class LeaderElector:
             self._report_leader()
             if is_won:
                 self._callbacks.record_event(f"{self._config.identity} {BECAME_LEADER}")
-                self._metrics.leader_status(self._config.name, is_leader=True)
                 _log.info("acquired leader lease", lease=self._describe())
                 return True
             await self._pause(self._acquire_pause_s(), self._stop)

@@ -58,7 +58,10 @@ class ReflectorMetrics(Protocol):
         """Note a complete list."""
 
     def relisting(self, kind: str, cause: str) -> None:
-        """Note that a new list is needed; ``cause``: ``expired``, ``rewound``, ``requested`` or ``drift``."""
+        """Note that a new list is needed.
+
+        ``cause``: ``expired``, ``rewound``, ``requested``, ``drift`` or ``unconfirmed``.
+        """
 
     def watch_opened(self, kind: str) -> None:
         """Note an accepted stream."""

@@ -41,7 +41,7 @@ EMULATED_VERSION: Final = "1.36"
 _UNKNOWN = "unknown_"
 _EVENT_DROPS = ("queue_full", "rejected", "retries", "status_queue_full", "stopped")
 _STREAM_ENDS = ("closed", "cut", "silent", "error")
-_RELIST_CAUSES = ("requested", "expired", "rewound")
+_RELIST_CAUSES = ("requested", "expired", "rewound", "drift", "unconfirmed")
 _GO_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ATTEMPT_LABELS = (*(str(i) for i in range(ATTEMPTS_CAP)), f"{ATTEMPTS_CAP}+")
 
@@ -386,9 +386,9 @@ class Metrics:
         """Count an event given up: ``queue_full``, ``rejected``, ``retries`` or ``stopped``; any thread."""
         self.families.events_dropped.labels(reason).inc()
 
-    def leader_status(self, name: str, *, is_leader: bool) -> None:
-        """Say whether this process leads; service thread."""
-        self.families.leader_master.labels(name).set(int(is_leader))
+    def leads_alone(self, name: str) -> None:
+        """Say that this process leads, as it takes part in no election."""
+        self.families.leader_master.labels(name).set(1)
 
     def leader_slowpath(self, name: str) -> None:
         """Count a renewal that had to read the lease first; service thread."""
@@ -446,9 +446,20 @@ class Metrics:
         """Show at each scrape the age of the pod that has been pending longest."""
         self.gauge_callback(self.families.oldest_pending.labels().set, read_s)
 
-    def leader_validity(self, read_s: Callable[[], float]) -> None:
-        """Show at each scrape how long this process may still write as leader."""
-        self.gauge_callback(self.families.leader_validity.labels().set, read_s)
+    def leader_validity(self, name: str, read_s: Callable[[], float]) -> None:
+        """Show at each scrape how long this process may still write as leader, and thereby whether it leads.
+
+        # differs: kube-scheduler's status is what its elector noted last. A process that was frozen until after its
+        # lease had ended would still call itself the leader when it is asked first.
+        """
+        validity, master = self.families.leader_validity.labels(), self.families.leader_master.labels(name)
+
+        def refresh() -> None:
+            validity_s = read_s()
+            validity.set(validity_s)
+            master.set(int(validity_s > 0))
+
+        self.registry.on_scrape(refresh)
 
     def log_lines_dropped(self, read: Callable[[], int]) -> None:
         """Show at each scrape how many log lines were lost."""

@@ -35,7 +35,7 @@ from typing import Any
 import pytest
 
 from scheduler.testing.node_builder import NodeBuilder
-from tests.faults import mutations
+from tests.faults import mutations, runbooks
 from tests.faults.failpoints.control import Failpoints
 from tests.faults.history import beliefs
 from tests.faults.history.audit import AuditReader
@@ -45,7 +45,10 @@ from tests.faults.history.record import History, Violation, described
 from tests.faults.loads import L1_PODS, L1_RATE, L2_PODS, L2_RATE, Load, l1_nodes, l2_nodes, recovery_s
 from tests.faults.planes import AuditedPlane
 from tests.faults.results import Bound, Figure, Result
+from tests.faults.samples import Sampler
+from tests.faults.sights import metrics_show, sights_of
 from tests.faults.supervisor import SupervisedScheduler
+from tests.faults.truth import lies_at_rest
 from tests.integration.api import Cluster, Json, condition, eventually
 from tests.integration.checker import nodes_that_fit
 from tests.integration.daemon import LEASE, Daemon
@@ -74,6 +77,7 @@ class FaultBench:
         schedulers: by name.
         directory: for files of this run.
         failpoints: of the schedulers that have some.
+        sampler: asks the schedulers each second what they say of themselves.
     """
 
     def __init__(self, audited: AuditedPlane, result: Result, directory: Path) -> None:
@@ -88,12 +92,14 @@ class FaultBench:
         self.failpoints = Failpoints(directory / "failpoints")
         self.observer = Observer(self.plane)
         self.audit = AuditReader(audited.audit_file)
+        self.sampler = Sampler(self.plane)
         self.schedulers: dict[str, SupervisedScheduler] = {}
         self.violations: list[Violation] = []
         self.secrets: list[str] = []
         self._loads: list[Load] = []
         self._elected: set[str] = set()
         self._beliefs: list[beliefs.Belief] = []
+        self._since_s = 0.0
 
     # --- setting up --------------------------------------------------------------------------------------------------
 
@@ -165,6 +171,7 @@ class FaultBench:
         self.schedulers[name] = made
         if elect:
             self._elected.add(user)
+        self.sampler.follow(made)
         if wait:
             made.wait_ready()
         return made
@@ -257,6 +264,8 @@ class FaultBench:
             requests=self.audit.read(),
             events=self._events(),
             beliefs=list(self._beliefs),
+            samples=list(self.sampler.samples),
+            since_s=self._since_s,
         )
 
     def _events(self) -> list[Json]:
@@ -383,6 +392,7 @@ class FaultBench:
             AssertionError: a promise was broken or a figure missed.
         """
         self.judge(tolerated=tolerated, ignored=ignored)
+        self._try_runbooks()
         missed = [figure for figure in self.result.figures if not figure.is_accepted]
         self.result.is_passed = not self.violations and not missed
         counted = ", ".join(f"{name} {count}" for name, count in self.result.promises.items())
@@ -393,6 +403,7 @@ class FaultBench:
     def judge(self, *, tolerated: Sequence[str] = (), ignored: Sequence[str] = ()) -> None:
         """Count broken promises, beside those that were counted before; `verdict` does so at the end."""
         found = broken_promises(self.history())
+        found["dishonest status"] += self._lies_at_rest()
         found["exceptions"] = self._exceptions(tolerated)
         found["secrets in logs"] = self._leaks()
         for name in ignored:
@@ -401,10 +412,32 @@ class FaultBench:
             self.result.promises[name] = self.result.promises.get(name, 0) + len(violations)
             self.violations += violations
 
+    def _try_runbooks(self) -> None:
+        """Try the runbooks of the alerts that this fault brings about on what was recorded."""
+        samples = self.sampler.samples
+        hidden = runbooks.without_result(metrics_show(self.result.test), samples, self.directory)
+        self.result.promises["dishonest status"] += len(hidden)
+        self.violations += [Violation("G10", f"the metrics never showed the fault: {query}") for query in hidden]
+        for sight in sights_of(self.result.test):
+            events = [(event["reason"], event.get("note", "")) for event in self._events()]
+            log = "".join(scheduler.log() for scheduler in self.schedulers.values())
+            wrong = runbooks.check(sight, samples, log, events, self.directory)
+            self.result.promises["runbooks"] = self.result.promises.get("runbooks", 0) + len(wrong)
+            self.violations += [Violation("runbook", each) for each in wrong]
+
+    def _lies_at_rest(self) -> list[Violation]:
+        """Return what those that decide still say of themselves that is not so; all of them have been asked before."""
+        deciding = [s for s in self.schedulers.values() if s.is_running and s.leads]
+        for scheduler in deciding:
+            self.sampler.wait_asked(scheduler)
+        return [Violation("G10", f"{s.name} at rest: {lie}") for s in deciding for lie in lies_at_rest(self, s)]
+
     def cut(self) -> None:
         """Forget what has been judged, in runs of hours; what exists now stays known."""
         self.observer.cut()
         self.audit.cut()
+        self.sampler.cut()
+        self._since_s = time.time()
         self.cluster.client.ok("DELETE", self._events_path())
 
     def _exceptions(self, tolerated: Sequence[str]) -> list[Violation]:
@@ -445,6 +478,7 @@ class FaultBench:
         history = self.history_now()
         history.users = frozenset(s.user for s in self.schedulers.values())
         history.elected, history.requests, history.beliefs = frozenset(self._elected), self.audit.read(), self._beliefs
+        history.samples = list(self.sampler.samples)
         history.save(directory / "history.jsonl")
         (directory / "violations.txt").write_text("\n".join(map(str, self.violations)) + "\n")
         (directory / "seed.json").write_text(json.dumps({"seed": self.seed, "test": self.result.test}))
@@ -458,6 +492,7 @@ class FaultBench:
                 if scheduler.proxy is not None:
                     ending.callback(scheduler.proxy.stop)
                 ending.callback(scheduler.stop)
+            ending.callback(self.sampler.stop)
             for load in self._loads:
                 ending.callback(load.stop)
 

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.results import RESULTS, ROOT, Result, read
+from tests.faults.sights import NOT_TRIED, SIGHTS
 
 COUNT = 52
+ALERTS_BEGIN, ALERTS_END = "<!-- the alerts, made by tests.faults.report -->", "<!-- end of the alerts -->"
 PAGE = ROOT / "docs" / "reliability.md"
 KEPT_RESULTS = ROOT / "docs" / "reliability" / "results.jsonl"
 BEGIN, END = "<!-- the table, made by tests.faults.report -->", "<!-- end of the table -->"
@@ -94,6 +96,21 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def alerts() -> str:
+    """Return the table of the alerts and the faults that bring them about."""
+    head = "| alert | fault | its condition came true |\n|---|--:|---|\n"
+    rows = [(s.alert, str(s.number), f"no: {s.short_of}" if s.short_of else "yes") for s in SIGHTS]
+    rows += [(alert, "", f"not tried: {why}") for alert, why in NOT_TRIED.items()]
+    return head + "".join(f"| [{a}](runbooks/{a}.md) | {number} | {said} |\n" for a, number, said in sorted(rows))
+
+
+def with_alerts(text: str) -> str:
+    """Return the page with the present table of alerts."""
+    before, _, rest = text.partition(ALERTS_BEGIN)
+    _, _, after = rest.partition(ALERTS_END)
+    return f"{before}{ALERTS_BEGIN}\n\n{alerts()}\n{ALERTS_END}{after}"
+
+
 def page(text: str, results: Sequence[Result]) -> str:
     """Return the page with the table of these results, and their sums."""
     before, _, rest = text.partition(BEGIN)
@@ -108,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
     if "--docs" in arguments:
         KEPT_RESULTS.parent.mkdir(parents=True, exist_ok=True)
         merge(results, KEPT_RESULTS)
-        PAGE.write_text(page(PAGE.read_text(), read(KEPT_RESULTS)))
+        PAGE.write_text(with_alerts(page(PAGE.read_text(), read(KEPT_RESULTS))))
     return 0 if all(result.is_passed for result in results) else 1
 
 

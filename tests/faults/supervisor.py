@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.integration.api import eventually
@@ -23,6 +23,7 @@ class SupervisedScheduler:
         user: under which it speaks to the API server; `history` and the audit log know it by this.
         proxy: the fault proxy between it and the API server, if the bench was asked for one.
         exits: wall-clock time and exit code of each end that nobody had asked for.
+        asked_to_end_s: when each start was asked to end (SIGTERM), by its number, wall-clock time.
     """
 
     def __init__(self, name: str, user: str, start: Callable[[], Daemon], *, supervise: bool, proxy: object) -> None:
@@ -30,6 +31,7 @@ class SupervisedScheduler:
         self.user = user
         self.proxy = proxy
         self.exits: list[tuple[float, int]] = []
+        self.asked_to_end_s: dict[int, float] = {}
         self._start = start
         self._lock = threading.Lock()
         self._daemons = [start()]
@@ -44,6 +46,11 @@ class SupervisedScheduler:
     def daemon(self) -> Daemon:
         """The process that runs now, or ran last."""
         return self._daemons[-1]
+
+    @property
+    def daemons(self) -> Sequence[Daemon]:
+        """All processes, in the order in which they were started."""
+        return tuple(self._daemons)
 
     @property
     def restarts(self) -> int:
@@ -92,6 +99,8 @@ class SupervisedScheduler:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process."""
+        if number == signal.SIGTERM:
+            self.asked_to_end_s[self.restarts] = time.time()
         self.daemon.process.send_signal(number)
 
     def freeze(self) -> None:
@@ -103,6 +112,7 @@ class SupervisedScheduler:
     def terminate(self, timeout_s: float = 60.0) -> tuple[int, float]:
         """Send SIGTERM, wait, and do not start it again; returns exit code and seconds."""
         self.stop_supervising()
+        self.asked_to_end_s[self.restarts] = time.time()
         return self.daemon.terminate(timeout_s)
 
     def start_again(self) -> None:

@@ -116,6 +116,7 @@ def left_alone(bench: FaultBench, site: dict[str, str], tmp_path: Path) -> None:
     quarantined = scheduler.daemon.metrics().total("podium_plugin_quarantined", plugin="Raising")
     bench.figure("plugins in quarantine", exactly(1), quarantined)
     bench.figure("pods it was asked about before", exactly(5), faults_of(scheduler, "Raising", "Score"))
+    bench.sampler.wait_asked(scheduler)
     scheduler.terminate()
 
 

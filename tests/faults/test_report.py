@@ -66,6 +66,12 @@ def test_the_page_has_the_table_of_the_kept_results() -> None:
     assert report.page(text, read(report.KEPT_RESULTS)) == text
 
 
+def test_the_page_has_the_table_of_the_alerts() -> None:
+    """The same command writes it, from `sights.py`."""
+    text = report.PAGE.read_text()
+    assert report.with_alerts(text) == text
+
+
 @pytest.mark.parametrize(
     ("bound_at", "is_complete", "seconds"),
     [

@@ -182,6 +182,10 @@ class Metrics:
         """Return type by family name, from the TYPE lines."""
         return dict(re.findall(r"^# TYPE (\S+) (\S+)$", self.text, re.MULTILINE))
 
+    def series(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Return labels and value of each series of this name."""
+        return [(have, value) for found, have, value in self._series if found == name]
+
     def total(self, name: str, **labels: str) -> float:
         """Return the sum of all series of this name that have these labels."""
         return sum(value for found, have, value in self._series if found == name and labels.items() <= have.items())

@@ -10,6 +10,7 @@ from tests.faults.history.claims import false_claims
 from tests.faults.history.leadership import writes_after_lease_end
 from tests.faults.history.placements import double_bookings, lost_pods
 from tests.faults.history.record import History, Violation
+from tests.faults.history.status import dishonest_status
 
 CHECKS: dict[str, Callable[[History], list[Violation]]] = {
     "lost": lost_pods,
@@ -18,6 +19,7 @@ CHECKS: dict[str, Callable[[History], list[Violation]]] = {
     "writes after lease end": writes_after_lease_end,
     "drift": drift,
     "false claims": false_claims,
+    "dishonest status": dishonest_status,
 }
 
 

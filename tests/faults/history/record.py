@@ -123,6 +123,39 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """What one process said of itself, and what was so while it was asked.
+
+    Attributes:
+        scheduler: its name.
+        user: under which it speaks.
+        start: which of its processes, from 0.
+        started_s: when that was started.
+        asked_s: just before the first question.
+        answered_s: just after the last answer; what is said was so at some moment between the two.
+        ready: status of ``/readyz?verbose``; 500 if not ready.
+        page: its text.
+        live: status of ``/livez``.
+        metrics: lines of ``/metrics`` without comments and most buckets; empty if it was refused.
+        silent_since_s: since when the API server had been dead or frozen, if it was so all the time; else 0.
+        stopping_since_s: when the process had been asked to end; 0 if it had not.
+    """
+
+    scheduler: str
+    user: str
+    start: int
+    started_s: float
+    asked_s: float
+    answered_s: float
+    ready: int
+    page: str
+    live: int
+    metrics: tuple[str, ...]
+    silent_since_s: float = 0.0
+    stopping_since_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A promise that was broken.
 
@@ -150,6 +183,8 @@ class History:
         schedulers: ours: the schedulerNames that pods name.
         elected: those of the users whose schedulers take part in leader election.
         events: the Events about pods, at the end.
+        samples: what the schedulers said of themselves, oldest first for each process.
+        since_s: what was asked of the API server before is forgotten.
     """
 
     users: frozenset[str]
@@ -159,6 +194,8 @@ class History:
     requests: list[Request] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
     beliefs: list[Belief] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    since_s: float = 0.0
 
     def ordered(self) -> list[Version]:
         """Return the versions in the order in which the server made them, what was there at first before all else."""
@@ -204,6 +241,7 @@ class History:
             lines += [("version", asdict(version)) for version in self.versions]
             lines += [("request", asdict(request)) for request in self.requests]
             lines += [("event", event) for event in self.events]
+            lines += [("sample", asdict(sample)) for sample in self.samples]
             for belief in self.beliefs:
                 nodes = {name: sorted(pods) for name, pods in belief.nodes.items()}
                 fields = {"pending": sorted(belief.pending), "profiles": sorted(belief.profiles)}
@@ -225,6 +263,8 @@ def load(file: Path) -> History:
             history.requests.append(Request(**record))
         elif kind == "event":
             history.events.append(record)
+        elif kind == "sample":
+            history.samples.append(Sample(**record | {"metrics": tuple(record["metrics"])}))
         else:
             nodes = {name: frozenset(pods) for name, pods in record["nodes"].items()}
             pending, profiles = frozenset(record["pending"]), frozenset(record["profiles"])
