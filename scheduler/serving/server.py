@@ -221,12 +221,12 @@ class HttpsServer:
             user = await self._authenticator.user_of(_certificate(request), request.headers)
         except UnauthorizedError as error:
             _log.warning("request was not authenticated", path=request.path, err=str(error))
-            return _status(HTTPStatus.UNAUTHORIZED, "Unauthorized")
+            return _last(_status(HTTPStatus.UNAUTHORIZED, "Unauthorized"))
         seen = _seen(request, user)
         route = self._routes.get(request.path)
         refusal = await self._refusal(seen, route)
         if refusal is not None:
-            return refusal
+            return _last(refusal)
         if route is None:
             return text_answer("404 page not found\n", 404)
         if request.method not in route.methods:
@@ -262,6 +262,16 @@ class HttpsServer:
         if body is None:
             return text_answer("request body is too large or came too slowly\n", 413)
         return await route.handler(_seen(request, seen.user, body))
+
+
+def _last(answer: web.Response) -> web.Response:
+    """Return the answer as the last one of its connection.
+
+    A client's certificate is asked for while hands are shaken only, and only if an authority is known by then. Who
+    connected before it was known would else stay a stranger for as long as the connection lives.
+    """
+    answer.force_close()
+    return answer
 
 
 def _seen(request: BaseRequest, user: User, body: bytes = b"") -> Request:

@@ -103,8 +103,8 @@ SIGHTS = (
     ),
     Sight(
         "SchedulingSLOBurn",
-        5,
-        "test_etcd_hangs_for_30_seconds",
+        27,
+        "test_partitioned_leader",
     ),
     Sight(
         "ExtenderFailing",

@@ -50,7 +50,7 @@ def test_etcd_hangs_for_30_seconds(bench: FaultBench) -> None:
     samples: list[float] = []
     while time.monotonic() < frozen_s + 30.0:
         time.sleep(0.5)
-        if time.monotonic() > frozen_s + 2.0:  # answers that were on their way have come
+        if time.monotonic() > frozen_s + 4.0:  # answers that were on their way have come
             samples.append(_assumed(scheduler))
     etcd.thaw()
     thawed_s = time.time()

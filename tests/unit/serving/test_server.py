@@ -298,6 +298,21 @@ def test_new_client_authority_counts_for_the_next_connection(client_authority, p
     play(script, api=Api(client_authority.pem))
 
 
+def test_a_refused_client_shakes_hands_again(client_authority):
+    """Who connected before the authority was known was not asked for a certificate; the next connection asks."""
+
+    async def script(site):
+        reader, writer = await site.open(client_authority.issue("alice"))
+        site.api.client_ca = client_authority.pem
+        await site.serving._trust.load()
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        answers = (await asyncio.wait_for(reader.read(), 30)).decode()  # to the end of the connection
+        again = await site.ask("/metrics", leaf=client_authority.issue("alice"))
+        return answers.count("200 OK"), answers.count("403 Forbidden"), answers.count("Connection: close"), again[0]
+
+    assert play(script) == (1, 1, 1, 200)
+
+
 def test_tls_below_1_2_is_refused_and_the_fallback_names_localhost():
     async def script(site):
         with pytest.raises((ssl.SSLError, ConnectionError, ValueError)):
