@@ -149,6 +149,9 @@ class Metrics:
                 self.families.comparisons.labels(kind, result)
         for reason in _EVENT_DROPS:
             self.families.events_dropped.labels(reason)
+        self.families.sli_duration.labels(
+            attempts_label(1)
+        )  # a new leader's first scrape may show hundreds of late pods
 
     def expect_bind_outcomes(self, outcomes: Iterable[str]) -> None:
         """Count these ends of a bind from 0, also as ends that were unknown for a while."""

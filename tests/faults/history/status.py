@@ -120,14 +120,18 @@ def false_leader(history: History, process: Process) -> Iterator[Violation]:
 
 
 def hidden_leader(history: History, process: Process) -> Iterator[Violation]:
-    """Who has renewed the lease again and again, before and after, leads and says so."""
-    known = [term for term in terms(history) if term.since_s >= process.first.started_s]
+    """Who has renewed the lease again and again, before and after and in time, leads and says so."""
+    first = process.first
+    successors_s = [s.started_s for s in history.samples if s.scheduler == first.scheduler and s.start > first.start]
+    ended_s = min(successors_s, default=float("inf"))
+    known = [term for term in terms(history) if first.started_s <= term.since_s < ended_s]
     for sample, metrics in process.pairs():
         if metrics.total("leader_election_master_status") == 1 or sample.user not in history.elected:
             continue
         past = [term for term in known if term.since_s < sample.asked_s - SLACK_S][-FORGOTTEN:]
         later = [term for term in known if term.since_s > sample.answered_s][:1]
-        if len(past) == FORGOTTEN and later and {term.user for term in (*past, *later)} == {sample.user}:
+        is_ours = {term.user for term in (*past, *later)} == {sample.user}
+        if is_ours and len(past) == FORGOTTEN and later and later[0].since_s < past[-1].until_s:
             yield process.lie(sample, "renews the lease, and says that it does not lead")
 
 

@@ -116,6 +116,16 @@ def test_a_leader_that_hides_it() -> None:
     assert _lies(_sample(1030.0, leads=False)) == ["a (start 0) renews the lease, and says that it does not lead"]
 
 
+def test_a_successor_renews_the_lease_for_itself() -> None:
+    """A process that has lost the lease does not lead, though the one after it soon does, under the same name."""
+    late = [*SYNCED, *LEADS, _listed("pods", 1067.0), _listed("nodes", 1067.0), _renewed(1068.0)]
+    lost, begun = _sample(1065.0, leads=False), _sample(1067.5, leads=False, start=1, started_s=1066.0)
+    assert _lies(lost, begun, requests=late) == []
+    assert len(_lies(lost, requests=late)) == 1  # nobody else was there to renew it
+    much_later = [*SYNCED, *LEADS, _renewed(1150.0)]
+    assert _lies(lost, requests=much_later) == []
+
+
 def test_without_election_it_leads() -> None:
     history = _history(_sample(1030.0, leads=False))
     history.elected = frozenset()
