@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from tests.controlplane.cluster import UNTHROTTLED
+from tests.faults import mutations
 from tests.faults.bench import FaultBench
 from tests.faults.planes import AuditedPlane
-from tests.faults.results import KEPT, RESULTS, Result, patience
+from tests.faults.results import BROKEN_RESULTS, KEPT, RESULTS, Result, patience
 
 CONTROL_PLANE_TESTS_TIMEOUT_S = 900
 _failed_key: pytest.StashKey[bool] = pytest.StashKey()
@@ -91,7 +92,7 @@ def bench(fault_planes: Planes, request: pytest.FixtureRequest, tmp_path: Path) 
         has_failed = request.node.stash.get(_failed_key, True)
         result.seconds = round(time.monotonic() - begun_s, 1)
         result.is_passed = result.is_passed and not has_failed
-        result.append_to(RESULTS)
+        result.append_to(BROKEN_RESULTS if mutations.wanted() else RESULTS)
         with contextlib.ExitStack() as ending:
             ending.callback(audited.stop if is_own else made.cluster.close)
             ending.callback(made.close)

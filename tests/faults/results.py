@@ -11,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "faults" / "results.jsonl"
+BROKEN_RESULTS = RESULTS.with_name("mutations.jsonl")
+"""Of schedulers that were broken on purpose: no figures of the product."""
 KEPT = ROOT / "build" / "faults" / "kept"
 PATIENCE = "PODIUM_FAULT_PATIENCE"
 DEFAULT_PATIENCE = 5.0
