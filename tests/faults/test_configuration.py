@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -75,11 +76,12 @@ FILES: dict[bytes, tuple[str, ...]] = {
 def test_broken_configurations(bench: FaultBench) -> None:
     """Each is refused with every problem in it, in a moment, and without a traceback."""
     file = bench.directory / "config.yaml"
-    slowest_s, tracebacks, silent = 0.0, 0, []
+    slowest_s, dearest_s, tracebacks, silent = 0.0, 0.0, 0, []
     for data, problems in FILES.items():
-        begun_s = time.monotonic()
+        begun_s, cpu_s = time.monotonic(), children_cpu_s()
         code, said = checked(file, data)
         slowest_s = max(slowest_s, time.monotonic() - begun_s)
+        dearest_s = max(dearest_s, children_cpu_s() - cpu_s)
         tracebacks += "Traceback" in said
         if code != 1 or not all(problem in said for problem in problems):
             silent.append((data[:200], code, said[:500]))
@@ -87,8 +89,15 @@ def test_broken_configurations(bench: FaultBench) -> None:
     bench.figure("files of which a problem was not said", exactly(0), len(silent))
     bench.figure("tracebacks", exactly(0), tracebacks)
     bench.figure("slowest", at_most(1.0), slowest_s, "s")
+    bench.figure("CPU of the dearest", at_most(1.0), dearest_s, "s")
     assert silent == []
     bench.verdict()
+
+
+def children_cpu_s() -> float:
+    """Return the CPU seconds of all processes that have been started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def checked(file: Path, data: bytes) -> tuple[int, str]:

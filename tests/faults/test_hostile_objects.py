@@ -108,17 +108,23 @@ def test_hostile_quantities(bench: FaultBench) -> None:
 def large_pods(pod: Callable[[str], PodBuilder]) -> list[PodBuilder]:
     """Return pods as large as the API server takes them, each in another way."""
 
-    def terms(kind: str) -> Json:
-        found = [{"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": f"a{i}"}}} for i in range(500)]
-        return {kind: {REQUIRED: found}}
+    def terms(kind: str, selector: Callable[[int], Json]) -> Json:
+        return {kind: {REQUIRED: [{"topologyKey": HOSTNAME, "labelSelector": selector(i)} for i in range(500)]}}
+
+    def equal(i: int) -> Json:
+        return {"matchLabels": {"app": f"a{i}"}}
+
+    def within(i: int) -> Json:
+        return {"matchExpressions": [{"key": "app", "operator": "In", "values": [f"a{i}"]}]}
 
     values = [f"value-{i}" for i in range(50_000)]
     node_terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": values}]}]
     return [
         pod("containers").set("spec.containers", [{"name": f"c{i}", "image": "x"} for i in range(5_000)]),
         pod("tolerations").set("spec.tolerations", [{"key": f"k{i}", "operator": "Exists"} for i in range(1_000)]),
-        pod("near").set("spec.affinity", terms("podAffinity")),
-        pod("apart").set("spec.affinity", terms("podAntiAffinity")),
+        pod("near").set("spec.affinity", terms("podAffinity", equal)),
+        pod("apart").set("spec.affinity", terms("podAntiAffinity", equal)),
+        pod("apart-by-expressions").set("spec.affinity", terms("podAntiAffinity", within)),
         pod("values").set("spec.affinity", {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": node_terms}}}),
     ]
 
@@ -155,7 +161,7 @@ def test_large_pods(bench: FaultBench) -> None:
     wait_done(bench, beside)
     scheduler.proxy.add(Rule(Match(resource="pods"), Rewrite(more)))  # now that its own cost counts no more
     cluster.create(cluster.pod("wire"))
-    cluster.wait_bound("containers", "tolerations", "apart", "wire", timeout_s=120)
+    cluster.wait_bound("containers", "tolerations", "apart", "apart-by-expressions", "wire", timeout_s=120)
     wait_told(cluster, "near", "node(s) didn't match pod affinity rules", timeout_s=60)
     wait_told(cluster, "values", "node(s) didn't match Pod's node affinity/selector", timeout_s=60)
     compare(bench, alone, beside)

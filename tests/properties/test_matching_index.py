@@ -27,7 +27,7 @@ SELECTORS = (
     LabelSelector({}, (LabelSelectorRequirement("tier", "NotIn", ("x",)),)),
     LabelSelector({}, (LabelSelectorRequirement("app", "Nonsense", ("x",)),)),
     LabelSelector({}, (LabelSelectorRequirement("tier", "Gt", ("1",)),)),
-    LabelSelector({"app": "a"}, (LabelSelectorRequirement("tier", "In", ("x", "y")),)),
+    LabelSelector({"app": "web"}, (LabelSelectorRequirement("tier", "In", ("x", "y")),)),
     LabelSelector({}, (LabelSelectorRequirement("tier", "In", ("x",)), LabelSelectorRequirement("app", "Exists"))),
 )
 
@@ -39,7 +39,7 @@ questions = st.tuples(
 )
 shapes = st.tuples(
     st.sampled_from(NAMESPACES),
-    st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("web", "x")), max_size=2),
+    st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(("web", "x", "3")), max_size=2),
     st.booleans(),
 )
 
