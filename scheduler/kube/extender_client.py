@@ -4,7 +4,7 @@ A call blocks its thread, but not the interpreter, for at most the configured ti
 connecting to the last byte of the answer. The scheduling cycle waits for it, as upstream's does.
 
 differs: redirects are not followed (they would lead to where the configuration does not point), proxies of the
-environment are not used, answers end at 48 MiB, and an extender that times out again and again is left alone for a
+environment are not used, answers end at 40 MiB, and an extender that times out again and again is left alone for a
 while (``patience``).
 """
 
@@ -28,7 +28,7 @@ from scheduler.telemetry.logging import get_logger
 
 __all__ = ["MAX_ANSWER_BYTES", "CallObserver", "ExtenderClient"]
 
-MAX_ANSWER_BYTES = 48 << 20
+MAX_ANSWER_BYTES = 40 << 20
 """With the array that grows, and what the HTTP client has taken in already, a call needs less than 64 MiB."""
 
 _log = get_logger(__name__)

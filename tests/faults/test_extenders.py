@@ -8,6 +8,7 @@ from tests.benchmarks.procfs import peak_rss_mb
 from tests.contract.extender.server import ExtenderServer
 from tests.faults.bench import FaultBench, fault
 from tests.faults.results import at_most, exactly
+from tests.faults.supervisor import SupervisedScheduler
 from tests.integration.api import eventually
 from tests.integration.settled import wait_told
 
@@ -18,7 +19,7 @@ FAILS = {
     "status 500": "code 500",
     "HTML": "answered no JSON",
     "invalid UTF-8": "answered no",
-    "1 GB body": "longer than 50331648 bytes",
+    "1 GB body": "longer than 41943040 bytes",
     "slow loris": "Post",
     "unknown node": "not found in the input node list",
     "redirect": "code 307",
@@ -63,8 +64,23 @@ def test_misbehaving_extender(bench: FaultBench) -> None:
         bench.figure("the longest that one attempt took", at_most(TIMEOUT_S + 1.0), slowest_s, "s")
         more_mb = peak_rss_mb(scheduler.daemon.process.pid) - before
         bench.figure("more memory at its peak, MiB", at_most(64), more_mb)
+        leave_alone(bench, server, scheduler)
         bench.figure("restarts", exactly(0), scheduler.restarts)
         bench.settle()
         bench.verdict()
     finally:
         server.close()
+
+
+def leave_alone(bench: FaultBench, server: ExtenderServer, scheduler: SupervisedScheduler) -> None:
+    """Be slow until the extender is asked no more, and the pods that are its business fail at once."""
+    server.behave("slow loris")
+    cluster = bench.cluster
+    cluster.create(cluster.pod("patient").requests({GPU: "1"}).limits({GPU: "1"}))
+
+    def skipped() -> bool:
+        return scheduler.daemon.metrics().total("podium_extender_calls_total", result="skipped") > 0
+
+    eventually(skipped, "an extender that is slow again and again to be left alone", timeout_s=180, poll_s=0.5)
+    time.sleep(2.0)  # for the sampler, which looks once a second
+    cluster.delete("patient")
