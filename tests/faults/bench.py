@@ -100,6 +100,8 @@ class FaultBench:
         self._elected: set[str] = set()
         self._beliefs: list[beliefs.Belief] = []
         self._since_s = 0.0
+        self._seen: set[str] = set()
+        self._num_read = 0
 
     # --- setting up --------------------------------------------------------------------------------------------------
 
@@ -303,17 +305,23 @@ class FaultBench:
 
     def _is_settled(self) -> bool:
         """Tell whether every pod is bound, or fits nowhere and has been told so; by the observer's record."""
-        everywhere, names = list(self.observer.live("Pod").values()), set()
-        for pod in everywhere:
-            if pod["metadata"]["namespace"] == self.cluster.namespace:
-                names.add(pod["metadata"]["name"])
-        if not {name for load in self._loads for name in load.created if not load.has_churn} <= names:
+        everywhere = list(self.observer.live("Pod").values())
+        if not {name for load in self._loads for name in load.created} <= self._names_seen():
             return False  # the observer is behind
         pending = [pod for pod in everywhere if not pod["spec"].get("nodeName") and self._is_ours(pod)]
         if not all(condition(dict(pod)) for pod in pending):
             return False
         nodes = list(self.observer.live("Node").values())
         return not any(nodes_that_fit(pod, nodes, everywhere) for pod in pending)
+
+    def _names_seen(self) -> set[str]:
+        """Return the names of the test's pods that the observer has ever seen; some may be deleted by now."""
+        new = self.observer.versions[self._num_read :]
+        for version in new:
+            if version.kind == "Pod" and version.object["metadata"]["namespace"] == self.cluster.namespace:
+                self._seen.add(version.name)
+        self._num_read += len(new)
+        return self._seen
 
     def _is_ours(self, pod: Json) -> bool:
         spec = pod["spec"]
@@ -434,7 +442,9 @@ class FaultBench:
 
     def cut(self) -> None:
         """Forget what has been judged, in runs of hours; what exists now stays known."""
+        self._names_seen()
         self.observer.cut()
+        self._num_read = 0
         self.audit.cut()
         self.sampler.cut()
         self._since_s = time.time()

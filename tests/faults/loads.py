@@ -28,7 +28,6 @@ class Load:
     Attributes:
         rate: pods a second.
         created: names so far.
-        has_churn: whether pods of it are deleted meanwhile.
     """
 
     cluster: Cluster
@@ -37,7 +36,6 @@ class Load:
     cpu: str = "100m"
     prefix: str = "load"
     created: list[str] = field(default_factory=list)
-    has_churn: bool = False
     _is_stopping: bool = False
     _thread: threading.Thread | None = None
     _error: BaseException | None = None
