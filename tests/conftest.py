@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.controlplane.build import ControlPlaneUnavailableError, binary_dir
 from tests.controlplane.cluster import ControlPlane
@@ -20,6 +21,10 @@ from tests.monitoring.build import Programs, PrometheusUnavailableError, program
 CONTROL_PLANE = "control_plane"
 PROMETHEUS = "prometheus_programs"
 FAULT_PLANES = "fault_planes"
+
+# A property is true or not, however slow the machine is for a moment.
+settings.register_profile("podium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("podium")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
