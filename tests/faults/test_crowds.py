@@ -174,14 +174,16 @@ def crowded(bench: FaultBench) -> Iterator[None]:
     The observer does not look on: what it keeps of each object would take more than the scheduler under test. It looks
     at what has come of our own pods afterwards, when the crowd is gone and the nodes are still there.
     """
-    etcd, namespace = Etcd(bench.plane), bench.cluster.namespace
+    etcd, namespace = Etcd(bench.plane), f"{bench.cluster.namespace}-crowd"  # lists of our own pods stay short
     with bench.new_epoch():
         bench.observer.stop()
         begun_s = time.monotonic()
         for made in (node_objects(), bound_pods(namespace)):
             for batch in in_batches(made):
                 etcd.put(batch)
-        last = bench.cluster.pod_path(f"large-{PODS - 1:06}") + "?resourceVersion=0"  # from the API server's memory
+        last = (
+            f"/api/v1/namespaces/{namespace}/pods/large-{PODS - 1:06}?resourceVersion=0"  # from the API server's memory
+        )
         eventually(lambda: bench.cluster.client.call("GET", last)[0] == 200, "the last pod", timeout_s=60 * patience())
         bench.note(f"{PODS} pods were in etcd, and shown by the API server, after {time.monotonic() - begun_s:.0f} s")
         yield
