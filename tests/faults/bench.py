@@ -268,6 +268,7 @@ class FaultBench:
             beliefs=list(self._beliefs),
             samples=list(self.sampler.samples),
             since_s=self._since_s,
+            bound_before=frozenset(self.observer.bound_before),
         )
 
     def _events(self) -> list[Json]:

@@ -29,11 +29,7 @@ def _bound_and_refused(history: History) -> list[Violation]:
 
 
 def _untrue_events(history: History) -> list[Violation]:
-    bound = {
-        (version.uid, version.object["spec"]["nodeName"])
-        for version in history.versions
-        if version.kind == "Pod" and version.object["spec"].get("nodeName")
-    }
+    bound = history.bindings()
     found = []
     told: Counter[tuple[str, str]] = Counter()
     for event in history.events:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.controlplane.cluster import HOST, ControlPlane
-from tests.faults.history.record import Json, Version
+from tests.faults.history.record import Json, Version, bindings_of
 
 _PATHS = {"Pod": "/api/v1/pods", "Node": "/api/v1/nodes"}
 _RETRY_S = 0.1
@@ -36,6 +36,7 @@ class Observer:
             OSError: the API server cannot be reached.
         """
         self.versions: list[Version] = []
+        self.bound_before: set[tuple[str, str]] = set()
         kubeconfig = plane.client_kubeconfig("observer", ["system:masters"])
         self._kinds = [_Kind(plane, kind, plane.ssl_context(kubeconfig), self.versions) for kind in _PATHS]
         for kind in self._kinds:
@@ -59,11 +60,12 @@ class Observer:
             return {uid: version.object for uid, version in watched.live.items()}
 
     def cut(self) -> None:
-        """Forget everything but the newest version of each object, for runs of hours."""
+        """Forget everything but the newest version of each object, and who was bound, for runs of hours."""
         for kind in self._kinds:
             kind.paused.acquire()
         try:
             live = [version for kind in self._kinds for version in kind.live.values()]
+            self.bound_before |= bindings_of(self.versions)  # an event about it may come later
             self.versions[:] = [replace(version, change="LISTED") for version in live]
         finally:
             for kind in self._kinds:

@@ -185,6 +185,7 @@ class History:
         events: the Events about pods, at the end.
         samples: what the schedulers said of themselves, oldest first for each process.
         since_s: what was asked of the API server before is forgotten.
+        bound_before: pods (by UID) and their nodes, of versions that are forgotten.
     """
 
     users: frozenset[str]
@@ -196,6 +197,7 @@ class History:
     beliefs: list[Belief] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     since_s: float = 0.0
+    bound_before: frozenset[tuple[str, str]] = frozenset()
 
     def ordered(self) -> list[Version]:
         """Return the versions in the order in which the server made them, what was there at first before all else."""
@@ -221,6 +223,10 @@ class History:
         """Return the requests to bind, ours or those of others."""
         return [r for r in self.requests if is_bind(r) and (r.user in self.users) is ours]
 
+    def bindings(self) -> set[tuple[str, str]]:
+        """Return each pod that was ever seen on a node, by UID, and the node."""
+        return {*self.bound_before, *bindings_of(self.versions)}
+
     def bound_at(self) -> dict[str, float]:
         """Return when the server answered a bind with success (of anyone), by UID, else when it was seen bound."""
         found: dict[str, float] = {}
@@ -236,7 +242,12 @@ class History:
     def save(self, file: Path) -> None:
         """Write everything as JSON lines, one record a line."""
         with file.open("w") as output:
-            head = {"users": sorted(self.users), "schedulers": sorted(self.schedulers), "elected": sorted(self.elected)}
+            head = {
+                "users": sorted(self.users),
+                "schedulers": sorted(self.schedulers),
+                "elected": sorted(self.elected),
+                "bound_before": sorted(self.bound_before),
+            }
             lines: list[tuple[str, object]] = [("history", head)]
             lines += [("version", asdict(version)) for version in self.versions]
             lines += [("request", asdict(request)) for request in self.requests]
@@ -257,6 +268,7 @@ def load(file: Path) -> History:
         if kind == "history":
             history.users, history.schedulers = frozenset(record["users"]), frozenset(record["schedulers"])
             history.elected = frozenset(record["elected"])
+            history.bound_before = frozenset((uid, node) for uid, node in record["bound_before"])
         elif kind == "version":
             history.versions.append(Version(**record))
         elif kind == "request":
@@ -270,6 +282,12 @@ def load(file: Path) -> History:
             pending, profiles = frozenset(record["pending"]), frozenset(record["profiles"])
             history.beliefs.append(Belief(record["scheduler"], nodes, pending, profiles))
     return history
+
+
+def bindings_of(versions: Iterable[Version]) -> set[tuple[str, str]]:
+    """Return the pods that these versions show on a node, by UID, and the node."""
+    pods = ((version.uid, version.object["spec"].get("nodeName")) for version in versions if version.kind == "Pod")
+    return {(uid, node) for uid, node in pods if node}
 
 
 def is_bind(request: Request) -> bool:
