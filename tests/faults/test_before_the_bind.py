@@ -231,11 +231,12 @@ def test_rival_binds_first(bench: FaultBench) -> None:
     cluster.create(*(cluster.node(f"n{i}", cpu="40") for i in range(10)))
     cluster.create(cluster.node("theirs", cpu="200", pods="200").taint("reserved"))
     theirs = f"{cluster.namespace}-theirs"
-    with bench.failpoints.paused(BEFORE_SEND, match="/sure-") as moment:
-        sure = [f"sure-{i}" for i in range(20)]
-        cluster.create(*(cluster.pod(name).requests(cpu="1") for name in sure))
-        moment.wait(times=20)
-        assert [cluster.bind(name, theirs)[0] for name in sure] == [201] * 20
+    for batch in range(5):
+        with bench.failpoints.paused(BEFORE_SEND, match=f"/sure-{batch}-") as moment:
+            sure = [f"sure-{batch}-{i}" for i in range(20)]
+            cluster.create(*(cluster.pod(name).requests(cpu="1") for name in sure))
+            moment.wait(times=20)
+            assert [cluster.bind(name, theirs)[0] for name in sure] == [201] * 20
     load = bench.load(400, 50.0, cpu="1")
     wanted = [f"load-{number:04}" for number in range(400) if number % 5 == 0]
     won = 0
@@ -243,11 +244,11 @@ def test_rival_binds_first(bench: FaultBench) -> None:
         load.wait_created(number * 5 + 1)
         won += cluster.bind(name, theirs)[0] == 201
     bench.settle()
-    bench.note(f"the rival tried to be first for 80 pods of 400 and was for {won}")
+    bench.note(f"100 pods of 500 were taken in the moment before their bind; of 80 others the rival got {won} by luck")
     bound = cluster.bound()
-    bench.figure("pods of the rival", exactly(20 + won), sum(node_name == theirs for node_name in bound.values()))
+    bench.figure("pods of the rival", exactly(100 + won), sum(node_name == theirs for node_name in bound.values()))
     eventually(lambda: outcomes(scheduler, "bound") == 400 - won, "every outcome to be known")
-    bench.figure("lost binds counted", at_least(20), outcomes(scheduler, "lost"))
+    bench.figure("lost binds counted", at_least(100), outcomes(scheduler, "lost"))
     bad = [p["metadata"]["name"] for p in cluster.pods() if _has_condition(p, "PodScheduled", "False")]
     bench.figure("pods that still say they were not scheduled", exactly(0), len(bad))
     warned = cluster.client.ok("GET", f"/apis/events.k8s.io/v1/namespaces/{cluster.namespace}/events")["items"]

@@ -31,7 +31,7 @@ def test_etcd_hangs_for_8_seconds(bench: FaultBench) -> None:
     thawed_s = time.time()
     bench.plane.wait_ready()
     bench.settle()
-    bench.figure("bound before", at_most(499), before)
+    bench.figure("bound before", at_most(999), before)
     bench.figure("N", at_most(3), bench.recovery_s(load, thawed_s), "s")
     bench.figure("binds still unknown", exactly(0), _assumed(scheduler))
     bench.figure("restarts", exactly(0), scheduler.restarts)
