@@ -35,7 +35,11 @@ def audit_flags(directory: Path) -> list[str]:
         ],
     }
     (directory / "policy.yaml").write_text(yaml.safe_dump(policy))
-    return [f"--audit-policy-file={directory}/policy.yaml", f"--audit-log-path={directory}/audit.log"]
+    return [
+        f"--audit-policy-file={directory}/policy.yaml",
+        f"--audit-log-path={directory}/audit.log",
+        "--audit-log-maxsize=100000",  # MB; else it would be rotated at 100, and what came after not be read
+    ]
 
 
 class AuditReader:
