@@ -363,6 +363,7 @@ class SchedulingThread:
                 read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
                 may_write=self._may_write,
                 fall_silent=lambda pod: status.fall_silent(pod.uid),
+                known=lambda pod: self.core.stores.of(Pod).get(pod.pod_key),
             ),
             node_check=node_check,
         )
@@ -481,8 +482,7 @@ class SchedulingThread:
         self._is_leading = True
         self._wake_here()
         _log.info("deciding", profiles=",".join(self.core.profiles))
-        if not is_sure:
-            assert self._comparing is not None
+        if not is_sure and self._comparing is not None:
             await self._comparing.compare()
 
     async def _drain(self, timeout_s: float) -> int:

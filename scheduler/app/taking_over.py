@@ -103,6 +103,9 @@ class TakingOver:
         except KubeError as error:
             _log.info("the newest version could not be read, listing", kind=reflector.kind.__name__, err=str(error))
             return False
+        except Exception as bug:  # noqa: BLE001  supervisor: it must not leave a leader that never decides
+            _log.error("reading the newest version broke, listing", kind=reflector.kind.__name__, err=repr(bug))
+            return False
         if is_older(newest, version):  # etcd has been restored: what the watch has shown is no more
             return False
         while reflector.is_streaming and stats.watches_opened == stream:

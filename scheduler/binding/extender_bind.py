@@ -49,6 +49,11 @@ async def _at_once(pod: Pod) -> None:
     del pod
 
 
+def _unknown(pod: Pod) -> Pod | None:
+    del pod
+    return None
+
+
 class ExtenderBinding:
     """The binder's hook for extenders."""
 
@@ -60,17 +65,20 @@ class ExtenderBinding:
         read: ReadAssignment,
         may_write: WriteGate = _always,
         fall_silent: Callable[[Pod], Awaitable[None]] = _at_once,
+        known: Callable[[Pod], Pod | None] = _unknown,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Make the hook; extenders without the bind verb are left out, and none is asked without the lease.
 
-        ``fall_silent`` comes back when nothing more is being said about a pod: binding has the last word.
+        ``fall_silent`` comes back when nothing more is being said about a pod: binding has the last word. ``known`` is
+        who has the pod's name as the watch has shown it: if that tells enough, the API server is not asked.
         """
         self._extenders = [extender for extender in extenders if extender.is_binder]
         self._run_blocking = run_blocking
         self._read = read
         self._may_write = may_write
         self._fall_silent = fall_silent
+        self._known = known
         self._sleep = sleep
 
     async def __call__(self, job: StartBinding) -> tuple[bool, Status | None]:
@@ -95,7 +103,7 @@ class ExtenderBinding:
         while (delay_s := next(delays_s, None)) is not None or (error is not None and not was_read):
             await self._sleep(_READ_ANEW_S if delay_s is None else delay_s)
             try:
-                assignment = await self._read(pod)
+                assignment = self._shown(pod) or await self._read(pod)
             except KubeError as failure:
                 _log.warning("pod not read back", pod=pod.pod_key, error=str(failure))
                 continue
@@ -111,6 +119,13 @@ class ExtenderBinding:
         if not was_read:
             return None  # nobody can say otherwise; the watch will show it
         return Status.error(f"extender {extender.name} says that it bound the pod, but it is not bound to {node_name}")
+
+    def _shown(self, pod: Pod) -> Assignment | None:
+        """Return what the watch has shown, if that is evidence: a pod that it lacks, or shows unbound, may be late."""
+        known = self._known(pod)
+        if known is None or (known.uid == pod.uid and not known.node_name):
+            return None
+        return Assignment(known.uid, known.node_name)
 
 
 def _bind(extender: Extender, pod: Pod, node_name: str) -> ExtenderError | None:

@@ -203,7 +203,8 @@ class Election:
         self._lease, self._has_lease = lease, True
         record = record_of(lease)
         if not self.is_leader:
-            self.found_version = lease["metadata"].get("resourceVersion") or ""
+            version = (lease.get("metadata") or {}).get("resourceVersion")
+            self.found_version = version if isinstance(version, str) else ""
         if record != self._raw:
             self._raw = record
             self._observe(record, now_s)

@@ -108,6 +108,7 @@ def test_a_watch_that_has_reached_it_already_is_believed_at_once():
         ({"newest": ""}, "an answer without a version"),
         ({"newest": TransportError("refused", sent=False, refused=True)}, "no answer"),
         ({"newest": api_error(429, {}, b"")}, "refused"),
+        ({"newest": KeyError("metadata")}, "a bug"),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )

@@ -36,7 +36,7 @@ class Extender:
             raise self.error
 
 
-def offer(*extenders, reads=(OURS,), may_write=lambda _within_s: True):
+def offer(*extenders, reads=(OURS,), may_write=lambda _within_s: True, known=lambda _pod: None):
     """Return whether the pod was taken, its status, and how long it took."""
     left, slept = list(reads), []
 
@@ -49,7 +49,7 @@ def offer(*extenders, reads=(OURS,), may_write=lambda _within_s: True):
     async def sleep(seconds):
         slept.append(seconds)
 
-    hook = ExtenderBinding(extenders, run_blocking=run_inline, read=read, may_write=may_write, sleep=sleep)
+    hook = ExtenderBinding(extenders, run_blocking=run_inline, read=read, may_write=may_write, known=known, sleep=sleep)
     job = StartBinding(None, CycleState(), QueuedPodInfo(POD, 0.0), POD, "n1", 0.0)
     taken, status = asyncio.run(hook(job))
     return taken, status, sum(slept)
@@ -101,6 +101,22 @@ def test_what_is_true(error, reads, waited_s, text):
     assert taken
     assert slept_s == pytest.approx(waited_s)
     assert (None if status is None else status.message) == text
+
+
+@pytest.mark.parametrize(
+    ("shown", "outcome"),
+    [
+        pytest.param(POD, None, id="on our node"),
+        pytest.param(POD.on_node("n9"), BindOutcome.LOST, id="on another node"),
+        pytest.param(pod("p").uid("x").obj(), BindOutcome.GONE, id="created anew"),
+    ],
+)
+def test_what_the_watch_shows_ends_the_wait_for_an_api_server_that_does_not_answer(shown, outcome):
+    """It may be that we are not allowed to read pods, only to watch them."""
+    versions = iter([None, pod("p").uid("u").obj()])
+    taken, status, _ = offer(Extender(ExtenderError("down")), reads=[NO_ANSWER], known=lambda _: next(versions, shown))
+    assert taken
+    assert status is None if outcome is None else status.cause.outcome is outcome
 
 
 def test_extender_is_asked_when_nothing_more_is_being_said_about_the_pod():

@@ -77,6 +77,13 @@ def test_version_of_the_lease_before_it_was_ours_is_known(election):
     assert election.found_version == "42"
 
 
+@pytest.mark.parametrize("metadata", [None, {}, {"resourceVersion": 7}], ids=str)
+def test_lease_without_a_readable_version_is_no_bug(election, metadata):
+    """Something between us and the server may answer anything."""
+    get(election, lease(holder="") | {"metadata": metadata}, 100.0)
+    assert election.found_version == ""
+
+
 def test_lease_that_we_have_made_had_no_version(election):
     """Nobody can have led before us."""
     lead(election)
