@@ -96,18 +96,21 @@ class ClusterEvent:
         resource: the kind it is about.
         action: one bit for a happening, any union of bits for a pattern.
         custom_label: name shown in metrics instead of resource and action.
-        label: the name that metrics and logs show, e.g. ``NodeUpdateNodeTaint``; kept, since each event of a watch is
-            booked under it.
     """
 
     resource: EventResource
     action: ActionType
     custom_label: str = ""
-    label: str = field(init=False, compare=False, repr=False)
+    _label: str = field(init=False, compare=False, repr=False)  # kept: each event of a watch is booked under it
 
     def __post_init__(self) -> None:
         label = self.custom_label or f"{self.resource.value}{_ACTION_NAMES.get(self.action, str(int(self.action)))}"
-        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "_label", label)
+
+    @property
+    def label(self) -> str:
+        """Return the name that metrics and logs show, e.g. ``NodeUpdateNodeTaint``."""
+        return self._label
 
     @property
     def is_wildcard(self) -> bool:

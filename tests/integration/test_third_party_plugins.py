@@ -139,7 +139,7 @@ def test_core_kind_that_may_not_be_read_keeps_the_daemon_unready(
     try:
         daemon = start_daemon(cluster.scheduler, kubeconfig=kubeconfig)
         eventually(lambda: "grant the verbs list and watch on nodes" in daemon.log(), "the missing right to be named")
-        assert daemon.health("/livez")[0] == 200
+        eventually(lambda: daemon.health("/livez")[0] == 200, "serving to begin")  # watches begin before it
         assert daemon.health("/readyz")[0] == 500
         cluster.plane.scheduler_identity(REDUCED, _rbac_without(tmp_path, ""))
         daemon.wait_ready()
