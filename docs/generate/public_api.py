@@ -75,7 +75,8 @@ def _fields(kind: type) -> Iterator[str]:
             yield f"{field.name}: {_annotation(kind, field.name)}{_default(field.default, msgspec.NODEFAULT)}"
     elif dataclasses.is_dataclass(kind):
         for field in dataclasses.fields(kind):
-            yield f"{field.name}: {field.type}{_default(field.default, dataclasses.MISSING)}"
+            if not field.name.startswith("_"):
+                yield f"{field.name}: {field.type}{_default(field.default, dataclasses.MISSING)}"
     else:
         for name, annotation in vars(kind).get("__annotations__", {}).items():
             if not name.startswith("_"):
