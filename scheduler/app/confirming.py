@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from scheduler.api import Clock, Lister
-from scheduler.kube.reflector import Reflector
+from scheduler.kube.reflector import Reflector, list_again
 from scheduler.model.delta import Added, Delta, Removed
 from scheduler.model.meta import KubeObject
 from scheduler.model.pod import Pod
@@ -89,9 +89,7 @@ class Confirming:
 
     async def _list(self) -> None:
         reflector, asked_s = self._reflectors[Pod], self._clock.now()
-        ticket = reflector.request_relist("unconfirmed")
-        while reflector.stats.relists_served < ticket:
-            await self._sleep(_LOOK_WHILE_BEHIND_S)
+        await list_again(reflector, "unconfirmed", self._sleep)
         await self._caught_up()
         # What the list does not confirm (a pod that cannot be understood, say) is not the watch's fault.
         for assumed in self._cache.excuse_unconfirmed(asked_s):

@@ -27,7 +27,7 @@ from scheduler.app.kinds import REQUIRED
 from scheduler.kube.errors import KubeError
 from scheduler.kube.known import is_older
 from scheduler.kube.paging import PAGE_SIZE
-from scheduler.kube.reflector import Reflector
+from scheduler.kube.reflector import Reflector, list_again
 from scheduler.model.meta import KubeObject
 from scheduler.telemetry.logging import get_logger
 
@@ -37,7 +37,7 @@ PATIENCE_S = 0.5
 """For so long a watch may take to reach the newest version; a leader that was asked to stop is replaced within 2 s."""
 
 _LOOK_S = 0.01
-_LOOK_AT_LIST_S = 0.05
+_LOOK_WHILE_SYNCING_S = 0.05
 
 _log = get_logger(__name__)
 
@@ -81,15 +81,13 @@ class TakingOver:
             return True
         if reflector.num_objects > PAGE_SIZE and await self._reaches_newest(reflector):
             return False
-        ticket = reflector.request_relist()
-        while reflector.stats.relists_served < ticket:
-            await self._sleep(_LOOK_AT_LIST_S)
+        await list_again(reflector, "requested", self._sleep)
         return True
 
     async def _is_listed_since(self, reflector: Reflector, version: str) -> bool:
         """Wait for the first list; tell whether it, or the watch after it, is of that version at least."""
         while not reflector.is_synced:
-            await self._sleep(_LOOK_AT_LIST_S)
+            await self._sleep(_LOOK_WHILE_SYNCING_S)
         return _has_reached(reflector, version)
 
     async def _reaches_newest(self, reflector: Reflector) -> bool:

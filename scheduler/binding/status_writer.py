@@ -206,12 +206,13 @@ class StatusWriter:
         said = self._said.get(patch.pod.uid)
         if said is None:
             return patch.pod
-        status = patch.pod.status
+        pod = patch.pod
         if said.condition is not None and not _is_same(patch.condition, said.condition):
-            status = msgspec.structs.replace(status, conditions=_with(said.condition, status.conditions))
+            conditions = _with(said.condition, pod.status.conditions)
+            pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=conditions))
         if said.nominated_node_name is not None and said.nominated_node_name != patch.nominated_node_name:
-            status = msgspec.structs.replace(status, nominated_node_name=said.nominated_node_name)
-        return patch.pod if status is patch.pod.status else msgspec.structs.replace(patch.pod, status=status)
+            pod = pod.nominated_to(said.nominated_node_name)
+        return pod
 
     def _note(self, patch: PatchPodStatus) -> None:
         """Remember what is being said; it may be true from now on, whatever the answer."""

@@ -49,7 +49,7 @@ from scheduler.model.kinds import KINDS, KindInfo
 from scheduler.model.meta import KubeObject
 from scheduler.telemetry.logging import get_logger
 
-__all__ = ["FORBIDDEN", "NOT_SERVED", "Reflector", "ReflectorSettings"]
+__all__ = ["FORBIDDEN", "NOT_SERVED", "Reflector", "ReflectorSettings", "list_again"]
 
 NOT_SERVED = "the API server does not serve {kind} ({group_version})"
 FORBIDDEN = "not allowed to list and watch {kind}: grant the verbs list and watch on {plural}"
@@ -58,6 +58,7 @@ _INITIAL_EVENTS_END = b"k8s.io/initial-events-end"
 _LINES_PER_TURN = 100
 _HEALTHY_S = 1.0
 _SILENCE_TOLERANCE = 0.01
+_LOOK_AT_LIST_S = 0.05
 """By what part a stream may be found silent too early: by less than a second of 90."""
 
 _OPEN_S = 30.0
@@ -436,3 +437,10 @@ class Reflector:
         self._may_be_rewound = True
         _log.warning("stream was silent", kind=self._info.kind, limit_s=self._settings.idle_limit_s)
         return "silent"
+
+
+async def list_again(reflector: Reflector, cause: str, sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Wait for a list that begins after this call; to be called on the reflector's loop."""
+    ticket = reflector.request_relist(cause)
+    while reflector.stats.relists_served < ticket:
+        await sleep(_LOOK_AT_LIST_S)

@@ -35,7 +35,8 @@ class Reflector:
             raise self._newest
         return self._newest
 
-    def request_relist(self):
+    def request_relist(self, cause):
+        assert cause == "requested"
         self.lists += 1
         self._happens[self._clock.now() + LIST_S] = {"relists_served": self.lists}
         return self.lists
