@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler import __version__
 from scheduler.app.scheduling import SchedulingThread
+from scheduler.app.supervising import keep_running
 from scheduler.config.flags import CompletedConfig
 from scheduler.config.types import LeaderElection
 from scheduler.failpoints import async_failpoint
@@ -151,8 +152,8 @@ class Daemon:
         except BaseException:
             await self._end_scheduling()
             raise
-        tasks = [asyncio.create_task(serving.run())] if serving is not None else []
-        tasks += [asyncio.create_task(self._live.run())] if self._live is not None else []
+        tasks = [keep_running("serving", serving.run)] if serving is not None else []
+        tasks += [keep_running("live profiles", self._live.run)] if self._live is not None else []
         try:
             return await self._until_the_end(election, stop)
         finally:

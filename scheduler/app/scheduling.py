@@ -33,6 +33,7 @@ from scheduler.app.dump import dump
 from scheduler.app.extenders import originals_of, verbs_of
 from scheduler.app.kinds import is_optional
 from scheduler.app.outside import GC_THRESHOLDS_BEFORE_SYNC, Outside
+from scheduler.app.supervising import VitalTasks, keep_running
 from scheduler.app.taking_over import TakingOver
 from scheduler.binding.bind_call import BindCall
 from scheduler.binding.binder import Binder
@@ -64,7 +65,6 @@ _log = get_logger(__name__)
 
 T = TypeVar("T")
 
-_RESTART_S = 1.0
 _EVENT_DRAIN_S = 2.0
 _OLDEST_PENDING_S = 5.0
 _SYNC_POLL_S = 0.05
@@ -114,15 +114,15 @@ class SchedulingThread:
         self._clock = self._outside.clock
         self._random = self._outside.random
         self._bind_limit = bind_limit(completed)
-        self._is_leading = self._is_watch_allowed = False
-        self._leading: asyncio.Task[None] | None = None
-        self._is_stopping = self._is_ending = False
+        self._is_leading = self._is_watch_allowed = self._is_stopping = self._is_ending = False
+        self._vital = VitalTasks(self.stop)
         self.started = threading.Event()
         self._may_watch: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._inbox = Inbox(self._wake_up)
         self._bind_call: BindCall | None = None
+        self._extender_binding: ExtenderBinding | None = None
         self._patch_call: PatchCall | None = None
         self._binder: Binder | None = None
         self._evictor: Evictor | None = None
@@ -314,19 +314,21 @@ class SchedulingThread:
         assert self._driver is not None
         assert self._confirming is not None
         assert self._comparing is not None
-        helpers = [self._supervise("events", self._recorder.run), self._supervise("pod status", self._status.run)]
-        helpers.append(self._supervise("comparer", self._comparing.run))
-        helpers.append(self._supervise("confirming", self._confirming.run))
-        helpers.append(self._supervise("oldest pending", self._note_oldest_pending))
-        helpers.append(asyncio.create_task(self._watch_all(transport)))
+        helpers = [keep_running("events", self._recorder.run), keep_running("pod status", self._status.run)]
+        helpers.append(keep_running("comparer", self._comparing.run))
+        helpers.append(keep_running("confirming", self._confirming.run))
+        helpers.append(keep_running("oldest pending", self._note_oldest_pending))
+        self._vital.start(self._watch_all(transport))
         if self._is_ending:
             self._driver.stop()
         try:
             await self._driver.run()
+            self._vital.check()
             await self._recorder.drain(_EVENT_DRAIN_S)
         finally:
-            for task in (*helpers, *filter(None, [self._leading])):
+            for task in helpers:
                 task.cancel()
+            await self._vital.cancel()
             if self._binder is not None:
                 await self._binder.abandon()
             if self._evictor is not None:
@@ -352,27 +354,27 @@ class SchedulingThread:
             on_dropped=lambda: metrics.event_dropped("status_queue_full"),
             is_pending=self._is_pending,
         )
+        self._extender_binding = ExtenderBinding(
+            self.core.extenders,
+            run_blocking=self._outside.blocking("extender"),
+            read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
+            may_write=self._may_write,
+            fall_silent=lambda pod: status.fall_silent(pod.uid),
+            known=lambda pod: self.core.stores.of(Pod).get(pod.pod_key),
+        )
         self._binder = binder = Binder(
             self.core,
             clock=self._clock,
             nominate=self._status.nominate,
             on_idle=self._wake_here,
-            extender_bind=ExtenderBinding(
-                self.core.extenders,
-                run_blocking=self._outside.blocking("extender"),
-                read=lambda pod: read_assignment(transport, pod.namespace, pod.name),
-                may_write=self._may_write,
-                fall_silent=lambda pod: status.fall_silent(pod.uid),
-                known=lambda pod: self.core.stores.of(Pod).get(pod.pod_key),
-            ),
+            extender_bind=self._extender_binding,
             node_check=node_check,
         )
         for extender in self._completed.configuration.extenders:
             metrics.expect_extender_calls(extender.url_prefix, verbs_of(extender))
         metrics.expect_bind_outcomes(outcome.value for outcome in BindOutcome)
         metrics.in_flight("binding", lambda: binder.in_flight)
-        bind_call = self._bind_call
-        metrics.binds_unknown(lambda: bind_call.unknown)
+        metrics.binds_unknown(lambda: self._unknown)
         self._evictor = Evictor(
             self.core,
             remove=EvictCall(transport, clock=self._clock, may_write=self._may_write),
@@ -428,7 +430,7 @@ class SchedulingThread:
                 originals=originals_of(kind, self._completed.configuration, profiles),
             )
             self._metrics.watch_staleness(kind.__name__, functools.partial(_staleness_s, reflector))
-            tasks.append(self._supervise(f"watch {kind.__name__}", reflector.run))
+            tasks.append(keep_running(f"watch {kind.__name__}", reflector.run))
         tasks.append(asyncio.create_task(self._freeze_when_synced()))
         try:
             await asyncio.gather(*tasks)
@@ -436,9 +438,12 @@ class SchedulingThread:
             for task in tasks:
                 task.cancel()
 
-    async def _freeze_when_synced(self) -> None:
+    async def _until_synced(self) -> None:
         while not self.core.is_synced:  # noqa: ASYNC110  the barrier is a plain value of the core
             await asyncio.sleep(_SYNC_POLL_S)
+
+    async def _freeze_when_synced(self) -> None:
+        await self._until_synced()
         self._outside.after_sync()
         _log.info("synced", nodes=self.core.cache.num_nodes, pods=self.core.cache.num_pods)
 
@@ -474,7 +479,7 @@ class SchedulingThread:
     def _begin_leading(self, given_up_at: str | None) -> None:
         if self._is_ending:
             return
-        self._leading = asyncio.get_running_loop().create_task(self._lead(given_up_at))
+        self._vital.start(self._lead(given_up_at))
 
     async def _lead(self, given_up_at: str | None) -> None:
         taking_over = TakingOver(self._reflectors, clock=self._clock, caught_up=self._caught_up)
@@ -483,6 +488,7 @@ class SchedulingThread:
         self._wake_here()
         _log.info("deciding", profiles=",".join(self.core.profiles))
         if not is_sure and self._comparing is not None:
+            await self._until_synced()  # nothing is compared before, as nothing is decided
             await self._comparing.compare()
 
     async def _drain(self, timeout_s: float) -> int:
@@ -497,14 +503,16 @@ class SchedulingThread:
             return False
         if self._binder is None or self._bind_call is None or self._confirming is None or self._confirming.is_behind:
             return False
-        busy = self._binder.in_flight - self._binder.on_hold - self._unknown
+        busy = self._binder.in_flight - self._binder.on_hold - min(self._unknown, _MAX_UNKNOWN)
         limit = self._bind_call.throttle.limit(self._bind_limit, self._clock.now())
         return busy < limit and self._may_write(WRITE_TIMEOUT_S)
 
     @property
     def _unknown(self) -> int:
         """Return how many bindings only wait to be read back; their room is taken, so others may be decided."""
-        return min(self._bind_call.unknown, _MAX_UNKNOWN) if self._bind_call is not None else 0
+        if self._bind_call is None or self._extender_binding is None:
+            return 0
+        return self._bind_call.unknown + self._extender_binding.unknown
 
     def _is_busy(self) -> bool:
         return self._binder is not None and self._binder.in_flight > self._binder.on_hold
@@ -562,19 +570,6 @@ class SchedulingThread:
         self._metrics.bind_outcome(outcome.value, was_unknown=was_unknown)
 
     # --- small things ------------------------------------------------------------------------------------------------
-
-    def _supervise(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        """Run a helper for ever; one that breaks is logged and started again."""
-
-        async def keep_running() -> None:
-            while True:
-                try:
-                    await run()
-                except Exception as error:  # noqa: BLE001  supervisor: silence would be a failure
-                    _log.error("helper broke, starting it again", helper=name, err=repr(error))
-                await asyncio.sleep(_RESTART_S)
-
-        return asyncio.get_running_loop().create_task(keep_running(), name=name)
 
     def _wake_here(self) -> None:
         if self._wake is not None:

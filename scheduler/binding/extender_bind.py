@@ -80,6 +80,7 @@ class ExtenderBinding:
         self._fall_silent = fall_silent
         self._known = known
         self._sleep = sleep
+        self._unread: set[str] = set()
 
     async def __call__(self, job: StartBinding) -> tuple[bool, Status | None]:
         """Offer the pod to the extenders; returns whether one took it, and how it ended (None: it is bound)."""
@@ -97,7 +98,20 @@ class ExtenderBinding:
             return True, await self._settle(extender, pod, node_name, error)
         return False, None
 
+    @property
+    def unknown(self) -> int:
+        """Return how many pods may be bound and could not be read back; they keep their room, others may be decided."""
+        return len(self._unread)
+
     async def _settle(self, extender: Extender, pod: Pod, node_name: str, error: ExtenderError | None) -> Status | None:
+        try:
+            return await self._read_back(extender, pod, node_name, error)
+        finally:
+            self._unread.discard(pod.uid)
+
+    async def _read_back(
+        self, extender: Extender, pod: Pod, node_name: str, error: ExtenderError | None
+    ) -> Status | None:
         was_read = False
         delays_s = iter(_READ_AFTER_SUCCESS_S if error is None else _READ_AFTER_FAILURE_S)
         while (delay_s := next(delays_s, None)) is not None or (error is not None and not was_read):
@@ -106,6 +120,7 @@ class ExtenderBinding:
                 assignment = self._shown(pod) or await self._read(pod)
             except KubeError as failure:
                 _log.warning("pod not read back", pod=pod.pod_key, error=str(failure))
+                self._unread.add(pod.uid)
                 continue
             was_read = True
             if assignment is None or assignment.uid != pod.uid:

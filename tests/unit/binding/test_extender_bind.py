@@ -119,6 +119,34 @@ def test_what_the_watch_shows_ends_the_wait_for_an_api_server_that_does_not_answ
     assert status is None if outcome is None else status.cause.outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("reads", "unknown"),
+    [
+        pytest.param([OPEN, OURS], [0, 0], id="read at once"),
+        pytest.param([NO_ANSWER, NO_ANSWER, OURS], [0, 1, 1, 0], id="not read for a while"),
+    ],
+)
+def test_pod_that_cannot_be_read_back_counts_as_unknown(reads, unknown):
+    """It keeps its room and nothing more: were it a bind under way, a few of them would stop all decisions."""
+    left, seen = list(reads), []
+
+    async def read(_pod):
+        seen.append(hook.unknown)
+        step = left.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def sleep(_seconds):
+        pass
+
+    hook = ExtenderBinding([Extender(ExtenderError("timeout"))], run_blocking=run_inline, read=read, sleep=sleep)
+    job = StartBinding(None, CycleState(), QueuedPodInfo(POD, 0.0), POD, "n1", 0.0)
+    assert asyncio.run(hook(job)) == (True, None)
+    assert [*seen, hook.unknown][: len(unknown)] == unknown
+    assert hook.unknown == 0
+
+
 def test_extender_is_asked_when_nothing_more_is_being_said_about_the_pod():
     """What is said later would deny the binding."""
     extender, silent_when_asked = Extender(), []
