@@ -32,6 +32,8 @@ KNOWN = frozenset(entry.name for entry in catalogue())
 HISTOGRAMS = frozenset(entry.name for entry in catalogue() if entry.kind == "histogram")
 OURS = ("podium_", "scheduler_", "leader_election_", "rest_client_", "process_", "python_")
 """How the names of metrics begin that we serve."""
+MOMENTS = ("_timestamp_seconds", "_time_seconds")
+"""How the names of metrics end that are moments; promtool's ``time()`` begins at 0 with the recording, and so do they."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +182,10 @@ def _series(samples: Sequence[Sample], names: set[str], begin_s: float, length: 
         slot = int((sample.answered_s - begin_s) / GRID_S)
         for line in sample.metrics:
             series, _, value = line.rpartition(" ")
-            if series.partition("{")[0] in names:
-                values.setdefault((sample.scheduler, series), {})[slot] = value
+            name = series.partition("{")[0]
+            if name in names:
+                told = f"{float(value) - begin_s:.3f}" if name.endswith(MOMENTS) else value
+                values.setdefault((sample.scheduler, series), {})[slot] = told
     for (scheduler, series), by_slot in values.items():
         yield _labelled(series, scheduler), _on_grid(by_slot, length)
 

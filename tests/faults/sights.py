@@ -118,12 +118,20 @@ SIGHTS = (
         "test_too_many_requests",
         shows=('rest_client_requests_total{code="429"} > 0',),
     ),
+    Sight(
+        "CertificateExpiring",
+        47,
+        "test_certificate_rotation",
+        shows=(
+            'podium_certificate_expiry_timestamp_seconds{certificate="serving"} - time() < 7 * 86400',
+            'podium_certificate_expiry_timestamp_seconds{certificate="client"} - time() < 7 * 86400',
+        ),
+    ),
 )
 
 NOT_TRIED: Mapping[str, str] = {
     "OldestPendingPod": "an hour of waiting; promtool tries the rule",
     "MemoryNearLimit": "the test machines set no limit by control group; promtool tries the rule",
-    "CertificateExpiring": "a week before the end of a certificate; promtool tries the rule",
 }
 """Alerts that no fault test brings about, and why."""
 

@@ -22,6 +22,7 @@ CACHED_S = 10.0
 
 ACCOUNT = "podium-rotated"
 REFUSED = "rest_client_requests_total"
+EXPIRY = "podium_certificate_expiry_timestamp_seconds"
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
@@ -143,6 +144,10 @@ class Trust:
         written.write_bytes(b"".join(authorities))
         written.rename(self.file)
 
+    def serve_with(self) -> tuple[Path, Path]:
+        """Write a new certificate, with its key, for the scheduler's own pages; it ends within the week, as all here."""
+        return write_pair(self.new.server(["127.0.0.1", "localhost"]), self._bench.directory, "serving")
+
     def issue(self, proxy: FaultProxy) -> None:
         """Give the server a certificate of the new authority, and cut all connections."""
         pair = self.new.server(["127.0.0.1", "localhost"])
@@ -163,14 +168,30 @@ def proxy_of(scheduler: SupervisedScheduler) -> FaultProxy:
     return proxy
 
 
+def _renew_own(scheduler: SupervisedScheduler, trust: Trust) -> float:
+    """Replace the certificate of the scheduler's own pages; returns the seconds until it says that it uses the new one."""
+    before = scheduler.daemon.metrics().total(EXPIRY, certificate="serving")
+    trust.serve_with()
+    begun_s = time.monotonic()
+    eventually(
+        lambda: scheduler.daemon.metrics().total(EXPIRY, certificate="serving") > before,
+        "the renewed certificate to be in use",
+        timeout_s=60.0,
+    )
+    return time.monotonic() - begun_s
+
+
 @fault(47, "certificate and CA of the API server rotated under L1; then a wrong CA for 30 s")
 def test_certificate_rotation(bench: FaultBench) -> None:
     """A planned rotation costs seconds; under a wrong CA nothing is sent, and it connects when it is put right."""
     trust = Trust(bench)
-    scheduler = bench.scheduler("a", proxied=True, identity=trust.identity)
+    cert, key = trust.serve_with()
+    flags = [f"--tls-cert-file={cert}", f"--tls-private-key-file={key}"]
+    scheduler = bench.scheduler("a", proxied=True, identity=trust.identity, flags=flags)
     proxy = proxy_of(scheduler)
     load = bench.load_l1(pods=3_500)
     load.wait_created(100)
+    bench.figure("its own renewed certificate is in use after", at_most(10), _renew_own(scheduler, trust), "s")
     trust.put(trust.old, trust.new.certificate)
     time.sleep(11.0)  # a changed file is noticed within ten
     trust.issue(proxy)

@@ -11,7 +11,7 @@ import pytest
 from deploy.monitoring.generate.alerts import ALERTS
 from tests.faults.history.record import Sample
 from tests.faults.results import ROOT
-from tests.faults.runbooks import KNOWN, OURS, Runbook, check, metrics_of, without_result
+from tests.faults.runbooks import KNOWN, OURS, Runbook, check, expressions, metrics_of, without_result
 from tests.faults.sights import NOT_TRIED, SHOWN, SIGHTS, Sight
 
 NAMES = sorted({alert.name for alert in ALERTS})
@@ -105,6 +105,15 @@ def test_a_runbook_that_finds_nothing_is_seen(tmp_path: Path) -> None:
         *(f"the log does not say {words!r}" for words in drift.logs),
         "/readyz?verbose does not say 'never'",
     ]
+
+
+@pytest.mark.parametrize(("days", "sees"), [pytest.param(3, True, id="soon"), pytest.param(9, False, id="not soon")])
+def test_moments_are_compared_with_the_moment_of_the_recording(tmp_path: Path, days: int, sees: bool) -> None:
+    """An end in three days is within a week, one in nine is not."""
+    end = f'podium_certificate_expiry_timestamp_seconds{{certificate="serving"}} {1_000 + days * 86_400}'
+    ending = [replace(sample, metrics=(end,)) for sample in _samples(0)]
+    (expression,) = expressions("CertificateExpiring")
+    assert without_result([expression], ending, tmp_path) == ([] if sees else [expression])
 
 
 def test_a_process_that_is_not_asked_is_scraped_in_vain(tmp_path: Path) -> None:
