@@ -36,9 +36,10 @@ import pytest
 
 from scheduler.testing.node_builder import NodeBuilder
 from tests.faults import mutations, runbooks
+from tests.faults.asking import NOT_ASKED, Answers, ask
 from tests.faults.failpoints.control import Failpoints
-from tests.faults.history import beliefs
 from tests.faults.history.audit import AuditReader
+from tests.faults.history.beliefs import drift
 from tests.faults.history.checks import broken_promises
 from tests.faults.history.observer import Observer
 from tests.faults.history.record import History, Violation, described
@@ -58,7 +59,8 @@ fault = pytest.mark.fault
 control plane of its own, with these flags of API server and etcd; ``fresh``: one of its own with the usual flags."""
 
 SETTLE_S = 60.0
-BELIEF_S = 30.0
+BELIEF_S = 60.0
+"""Long enough for a standby to take over from a leader that has just died."""
 OPENED = 20
 """So many pods are bound when `open_nodes` returns; as many are under way."""
 _EXCEPTION = re.compile(r"Traceback \(most recent call last\)")
@@ -98,7 +100,7 @@ class FaultBench:
         self.secrets: list[str] = []
         self._loads: list[Load] = []
         self._elected: set[str] = set()
-        self._beliefs: list[beliefs.Belief] = []
+        self._answers = Answers()
         self._since_s = 0.0
         self._seen: set[str] = set()
         self._num_read = 0
@@ -173,6 +175,7 @@ class FaultBench:
         self.schedulers[name] = made
         if elect:
             self._elected.add(user)
+        self._answers = Answers(unheard=(NOT_ASKED,))
         self.sampler.follow(made)
         if wait:
             made.wait_ready()
@@ -265,7 +268,8 @@ class FaultBench:
             versions=list(self.observer.versions),
             requests=self.audit.read(),
             events=self._events(),
-            beliefs=list(self._beliefs),
+            beliefs=list(self._answers.beliefs),
+            unheard=list(self._answers.unheard),
             samples=list(self.sampler.samples),
             since_s=self._since_s,
             bound_before=frozenset(self.observer.bound_before),
@@ -353,25 +357,11 @@ class FaultBench:
         return History(frozenset(), self._profiles(), versions=list(self.observer.versions))
 
     def _is_believed(self) -> bool:
-        """Ask every scheduler that decides for its beliefs; tell whether they are all true.
-
-        A standby may believe what it likes: it lists everything anew before it decides.
-        """
-        deciding = [s for s in self.schedulers.values() if s.is_running and s.leads]
-        self._beliefs = [belief for s in deciding if (belief := self._belief(s)) is not None]
+        """Ask every scheduler that decides for its beliefs; tell whether all have answered, and all of it is true."""
+        self._answers = ask(self.schedulers.values(), self._elected)
         history = self.history_now()
-        history.beliefs = self._beliefs
-        return not beliefs.drift(history)
-
-    def _belief(self, scheduler: SupervisedScheduler) -> beliefs.Belief | None:
-        daemon = scheduler.daemon
-        if daemon.health("/readyz")[0] != 200:
-            return None
-        before = beliefs.dumps(daemon.log())
-        scheduler.signal(signal.SIGUSR2)
-        if not self._wait(lambda: beliefs.dumps(daemon.log()) > before or not daemon.process.is_running, 30.0):
-            return None
-        return beliefs.read_belief(scheduler.name, daemon.log(), daemon.schedulers)
+        history.beliefs, history.unheard = list(self._answers.beliefs), list(self._answers.unheard)
+        return not drift(history)
 
     def figure(self, name: str, required: Bound | float, measured: float, unit: str = "") -> None:
         """Note a figure; `verdict` fails if it is not met.
@@ -488,7 +478,8 @@ class FaultBench:
             shutil.copy(self.audited.audit_file, directory)
         history = self.history_now()
         history.users = frozenset(s.user for s in self.schedulers.values())
-        history.elected, history.requests, history.beliefs = frozenset(self._elected), self.audit.read(), self._beliefs
+        history.elected, history.requests = frozenset(self._elected), self.audit.read()
+        history.beliefs, history.unheard = list(self._answers.beliefs), list(self._answers.unheard)
         history.samples = list(self.sampler.samples)
         history.save(directory / "history.jsonl")
         (directory / "violations.txt").write_text("\n".join(map(str, self.violations)) + "\n")

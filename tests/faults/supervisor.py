@@ -61,6 +61,11 @@ class SupervisedScheduler:
         return self.daemon.process.is_running
 
     @property
+    def is_wanted(self) -> bool:
+        """Tell whether it should run: nobody has asked it to end for good."""
+        return not self._is_stopping
+
+    @property
     def logs(self) -> list[Path]:
         """One file for each start."""
         return [daemon.process.log for daemon in self._daemons]

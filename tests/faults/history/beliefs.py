@@ -36,7 +36,7 @@ def dumps(log: str) -> int:
 
 
 def drift(history: History) -> list[Violation]:
-    """G5: every node and every pod on it, and every pending pod, is believed as it is."""
+    """G5: whoever should say what it believes has said so: every node with its pods, and every pending pod, as it is."""
     nodes = {node["metadata"]["name"]: set[str]() for node in history.latest("Node").values()}
     pending: dict[str, str] = {}
     for uid, pod in history.latest("Pod").items():
@@ -46,11 +46,12 @@ def drift(history: History) -> list[Violation]:
             nodes.setdefault(name, set()).add(f"{key_of(pod)} {uid}")
         elif not pod["metadata"].get("deletionTimestamp"):
             pending[key_of(pod)] = pod["spec"]["schedulerName"]
-    return [
-        Violation("G5", what)
+    wrong = [
+        what
         for belief in history.beliefs
         for what in _differences(belief, nodes, {key for key, name in pending.items() if name in belief.profiles})
     ]
+    return [Violation("G5", what) for what in (*history.unheard, *wrong)]
 
 
 def _differences(belief: Belief, nodes: dict[str, set[str]], pending: set[str]) -> Iterator[str]:

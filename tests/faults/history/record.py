@@ -183,6 +183,8 @@ class History:
         schedulers: ours: the schedulerNames that pods name.
         elected: those of the users whose schedulers take part in leader election.
         events: the Events about pods, at the end.
+        beliefs: what those that decide say that they believe, at the end.
+        unheard: who should have said so and did not, in words.
         samples: what the schedulers said of themselves, oldest first for each process.
         since_s: what was asked of the API server before is forgotten.
         bound_before: pods (by UID) and their nodes, of versions that are forgotten.
@@ -195,6 +197,7 @@ class History:
     requests: list[Request] = field(default_factory=list)
     events: list[Json] = field(default_factory=list)
     beliefs: list[Belief] = field(default_factory=list)
+    unheard: list[str] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     since_s: float = 0.0
     bound_before: frozenset[tuple[str, str]] = frozenset()
@@ -246,6 +249,7 @@ class History:
                 "users": sorted(self.users),
                 "schedulers": sorted(self.schedulers),
                 "elected": sorted(self.elected),
+                "unheard": self.unheard,
                 "bound_before": sorted(self.bound_before),
             }
             lines: list[tuple[str, object]] = [("history", head)]
@@ -267,7 +271,7 @@ def load(file: Path) -> History:
         ((kind, record),) = json.loads(line).items()
         if kind == "history":
             history.users, history.schedulers = frozenset(record["users"]), frozenset(record["schedulers"])
-            history.elected = frozenset(record["elected"])
+            history.elected, history.unheard = frozenset(record["elected"]), record["unheard"]
             history.bound_before = frozenset((uid, node) for uid, node in record["bound_before"])
         elif kind == "version":
             history.versions.append(Version(**record))

@@ -93,6 +93,10 @@ class Story:
         )
         return self
 
+    def hears_nothing(self, who: str) -> Story:
+        self.history.unheard.append(f"{who} has not said what it believes")
+        return self
+
     def tells(self, name: str, node: str = "n", uid: str | None = None) -> Story:
         regarding = {"namespace": "default", "name": name, "uid": f"uid-{name}" if uid is None else uid}
         note = f"Successfully assigned default/{name} to {node}"
@@ -169,6 +173,9 @@ BROKEN: list[Any] = [
     pytest.param("drift", lambda: Story().node().pod("p").believes({"n": []}, []), "has forgotten", id="a pod forgotten"),
     pytest.param("drift", lambda: Story().node().pod("p").binds("p").believes({"n": ["p"]}, ["p"]),
                  "believes that default/p is pending", id="a bound pod in the queue"),
+    pytest.param("drift", lambda: Story().node().hears_nothing("a"), "a has not said", id="nothing was said"),
+    pytest.param("drift", lambda: Story().node().believes({"n": []}, []).hears_nothing("b"), "b has not said",
+                 id="one told the truth, the other nothing"),
     # G10
     pytest.param("false claims", lambda: Story().node().pod("p").binds("p").told("p", on="n"),
                  "says that it is not scheduled", id="bound and called unschedulable"),
@@ -215,7 +222,7 @@ def test_what_is_no_fault_passes(criterion: str, story: Wrong) -> None:
 
 def test_a_history_can_be_kept_and_read_again(tmp_path: Path) -> None:
     """A failed run can be judged anew."""
-    history = honest().history
+    history = honest().hears_nothing("b").history
     history.save(tmp_path / "history.jsonl")
     assert load(tmp_path / "history.jsonl") == history
 
