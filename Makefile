@@ -115,14 +115,15 @@ conformance: dev
 	@test -n "$(PODIUM_ORACLE)" || command -v go >/dev/null || $(PIP) --require-hashes -r requirements/go.lock
 	$(BIN)/python tests/conformance/regenerate.py
 
-# Every fault test, with the durations of the table as they stand; then one line each. FAULTS adds arguments.
-faults: dev controlplane
+# Every fault test, with the durations of the table as they stand; then one line each. A number without a result is a
+# failure, unless FAULTS adds arguments: make faults FAULTS='-k frozen'. The verdicts ask promtool.
+faults: dev controlplane prometheus
 	rm -f build/faults/results.jsonl
 	PODIUM_FAULT_PATIENCE=1 $(PYTEST) --faults $(FAULTS) tests/faults; ended=$$?; \
-	  $(BIN)/python -m tests.faults.report && exit $$ended
+	  $(BIN)/python -m tests.faults.report $(if $(FAULTS),--partial) && exit $$ended
 
 # Random faults for two hours; SOAK adds arguments, e.g. make soak SOAK='--soak-minutes 20'
-soak: dev controlplane
+soak: dev controlplane prometheus
 	PODIUM_FAULT_PATIENCE=1 $(PYTEST) -s --faults --soak-minutes 120 $(SOAK) tests/faults/test_soak.py
 
 # Histories of the scheduler's own code in virtual time (docs/explanation/simulation.md); what ran is written to RECORD,

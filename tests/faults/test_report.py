@@ -60,6 +60,49 @@ def test_a_line_for_each_test_and_the_sums(tmp_path: Path) -> None:
     assert lines[52] == "lost 2, double bookings 0, double binds 0, writes after lease end 0"
 
 
+def test_a_number_with_several_tests_names_each_fault() -> None:
+    """Once, where two tests are about the same one; in the line and in the table."""
+    results = [_result(4, "a"), _result(4, "b"), _result(4, "c"), _result(5, "d")]
+    results[1].fault = "another | fault"
+    assert report.lines(results)[3].startswith(" 4 ★ pass  a fault; another | fault: N 2 s")
+    assert report.lines(results)[4].startswith(" 5 ★ pass  a fault: N 2 s")
+    assert "| 4 ★ | a fault; another \\| fault | N ≤ 3 s |" in report.table(results)
+
+
+def _ends_with(results: list[Result], monkeypatch: pytest.MonkeyPatch, file: Path, *arguments: str) -> int:
+    file.unlink(missing_ok=True)
+    for result in results:
+        result.append_to(file)
+    monkeypatch.setattr(report, "RESULTS", file)
+    return report.main(arguments)
+
+
+def test_what_did_not_run_has_not_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of all ends with failure when a number has no result; a run of some when one of them failed."""
+    everything = [_result(number, str(number)) for number in range(1, report.COUNT + 1)]
+    some = everything[:6] + everything[7:]
+    failed = [*some, _result(7, "7", is_passed=False)]
+    file = tmp_path / "results.jsonl"
+    assert _ends_with(everything, monkeypatch, file) == 0
+    assert _ends_with(some, monkeypatch, file) == 1
+    assert capsys.readouterr().err == "without a result: 7\n"
+    assert _ends_with(some, monkeypatch, file, "--partial") == 0
+    assert _ends_with(failed, monkeypatch, file) == 1
+    assert _ends_with(failed, monkeypatch, file, "--partial") == 1
+    assert _ends_with([], monkeypatch, file) == 1
+
+
+def test_make_faults_asks_for_all_of_them() -> None:
+    """Without FAULTS; and has promtool at hand before the first test, whose verdict may ask it."""
+    makefile = (report.ROOT / "Makefile").read_text()
+    rule = makefile.split("\nfaults: ")[1].split("\n\n")[0]
+    assert "-m tests.faults.report $(if $(FAULTS),--partial) && exit $$ended" in rule
+    assert rule.splitlines()[0] == "dev controlplane prometheus"
+    assert "\nsoak: dev controlplane prometheus\n" in makefile
+
+
 def test_the_page_has_the_table_of_the_kept_results() -> None:
     """`python -m tests.faults.report --docs` writes both."""
     text = report.PAGE.read_text()
