@@ -144,6 +144,10 @@ MUTATIONS = (
         "eager", "refused binds are tried again after the first, short back-off",
         "scheduler.cycle.conclude:_REFUSED_ERRORS", lambda sound: 0, "test_binds_forbidden_in_a_namespace",
     ),
+    Mutation(
+        "mute", "a scheduler that is asked what it believes says nothing",
+        "scheduler.app.daemon:Daemon.dump", _nothing, "test_pod_deleted_in_flight",
+    ),
 )  # fmt: skip
 
 
