@@ -42,7 +42,7 @@ from tests.faults.history.audit import AuditReader
 from tests.faults.history.beliefs import drift
 from tests.faults.history.checks import broken_promises
 from tests.faults.history.observer import Observer
-from tests.faults.history.record import History, Violation, described
+from tests.faults.history.record import History, Violation, described, is_bind, key_of
 from tests.faults.loads import L1_PODS, L1_RATE, L2_PODS, L2_RATE, Load, l1_nodes, l2_nodes, recovery_s
 from tests.faults.planes import AuditedPlane
 from tests.faults.results import Bound, Figure, Result
@@ -252,12 +252,15 @@ class FaultBench:
         return self.history().bound_at()
 
     def recovery_s(self, load: Load, end_s: float) -> float:
-        """Return N: how long after the end of the fault the binding rate was back (see `loads.recovery_s`)."""
+        """Return N: how long after the end of the fault the binding rate was back (see `loads.recovery_s`).
+
+        Only binds that were sent after it count: what the API server carries out late had been sent before.
+        """
         names = {f"{self.cluster.namespace}/{name}" for name in load.created}
-        mine = {v.uid: v for v in self.observer.versions if v.kind == "Pod" and v.key in names}
-        bound = {uid: at_s for uid, at_s in self.bound_at().items() if uid in mine}
-        is_complete = len(bound) >= load.pods
-        return recovery_s(bound.values(), end_s, rate=load.rate, is_complete=is_complete)
+        sent = [r for r in self.audit.read() if is_bind(r) and r.key in names and r.received_s > end_s]
+        live = [pod for pod in self.observer.live("Pod").values() if key_of(pod) in names]
+        is_complete = len(names) >= load.pods and all(pod["spec"].get("nodeName") for pod in live)
+        return recovery_s((r.finished_s for r in sent if r.is_done), end_s, rate=load.rate, is_complete=is_complete)
 
     def history(self) -> History:
         """Return everything that is known so far."""

@@ -56,6 +56,19 @@ class Load:
         eventually(probe, f"{count or self.pods} pods to be created", timeout_s=timeout_s)
         return self
 
+    def end_after(self, more: int) -> None:
+        """Create so many more pods and then none: the load outlives a fault that ends now.
+
+        Raises:
+            AssertionError: it had too few pods for that.
+        """
+        count = len(self.created) + more
+        assert count <= self.pods, (
+            f"the load has {self.pods} pods, and should still have {more} at the end of the fault"
+        )
+        self.wait_created(count)
+        self.stop()
+
     def stop(self) -> None:
         """Create no more pods; those that exist are all there will be."""
         self._is_stopping = True
@@ -108,18 +121,21 @@ def recovery_s(bound_at: Iterable[float], end_s: float, *, rate: float, is_compl
     """Return how long after the end of a fault the binding rate was back: N of the tests.
 
     It is back at the first bind that begins a second with `BACK_SHARE` of the load's rate, or when the last pod is bound
-    if that comes first (only if all are bound: `is_complete`). 0 if nothing was left to bind. Infinite if never.
+    if that comes first (only if all are bound: `is_complete`). Infinite if never.
 
     Args:
         bound_at: seconds since the epoch of every bind.
         end_s: the end of the fault.
         rate: of the load, in pods a second.
         is_complete: whether every pod was bound.
+
+    Raises:
+        AssertionError: the test did not measure it: fewer pods than such a second needs were left at the end of the fault.
     """
     times: Sequence[float] = sorted(at_s for at_s in bound_at if at_s > end_s)
-    if not times:
-        return 0.0 if is_complete else float("inf")
     need = max(1, int(rate * BACK_SHARE))
+    left = f"{len(times)} pods were left to bind at the end of the fault"
+    assert len(times) >= need or not is_complete, f"N was not measured: {left}, and {need} in a second are the rate"
     for index, at_s in enumerate(times):
         last = index + need - 1
         if last < len(times) and times[last] <= at_s + 1.0:

@@ -6,6 +6,7 @@ import time
 
 from tests.faults.bench import FaultBench, fault
 from tests.faults.history.audit import lists
+from tests.faults.loads import L1_RATE, Load, l1_nodes
 from tests.faults.results import at_most, exactly
 
 
@@ -46,23 +47,24 @@ def test_outage_beyond_the_lease(bench: FaultBench) -> None:
     bench.verdict()
 
 
-@fault(3, "API server killed (-9) and restarted 10 times, 5 s after it was ready")
+@fault(3, "API server killed (-9) and restarted 10 times, 5 s after it was ready, under 300 pods at 50/s each time")
 def test_ten_crashes(bench: FaultBench) -> None:
-    """Watches resume from their versions; nobody lists everything anew each time."""
+    """Watches resume from their versions; nobody lists everything anew each time, and each time binding goes on soon."""
     scheduler = bench.scheduler("a")
-    load = bench.load_l1(rate=12.0)
-    load.wait_created(50)
+    bench.cluster.create(*l1_nodes(bench.cluster))
     most_lists = 0
-    for _ in range(10):
+    restarts: list[tuple[Load, float]] = []
+    for number in range(10):
+        load = bench.load(300, L1_RATE, prefix=f"load{number}").wait_created(50)
         crashed_s = time.time()
         bench.plane.apiserver.kill()
         bench.plane.start_apiserver()
-        ready_s = time.time()
+        restarts.append((load, time.time()))
         time.sleep(5.0)
         found = lists(bench.audit.read(), scheduler.user, after_s=crashed_s)
         most_lists = max([most_lists, *found.values()])
     bench.settle()
     bench.figure("lists per kind and restart", at_most(2), most_lists)
     bench.figure("restarts", exactly(0), scheduler.restarts)
-    bench.figure("N after the last", at_most(5), bench.recovery_s(load, ready_s), "s")
+    bench.figure("N, longest of ten", at_most(5), max(bench.recovery_s(*restart) for restart in restarts), "s")
     bench.verdict()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from tests.faults.bench import FaultBench, fault
+from tests.faults.history.record import Request, is_bind
 from tests.faults.loads import L2_PODS, l2_nodes
 from tests.faults.proxy import (
     DropAnswer,
@@ -167,6 +168,37 @@ def test_too_many_requests(bench: FaultBench) -> None:
     bench.figure("requests earlier than Retry-After", exactly(0), sum(gap_s < 1.9 for gap_s in gaps))
     bench.figure("restarts", exactly(0), scheduler.restarts)
     assert proxy.record.errors == []
+    bench.verdict()
+
+
+@fault(
+    21,
+    "an API server that carries out two writes at a time, and answers others with 429 (400 pods at once)",
+    flags=("--max-mutating-requests-inflight=2",),
+)
+def test_two_writes_at_a_time(bench: FaultBench) -> None:
+    """Binds that come all at once are refused by the API server itself; nothing is lost, and the lease is kept."""
+    scheduler = bench.scheduler("a")
+    load = bench.load_l1(pods=400, rate=200.0, closed=True).wait_created()
+    bench.open_nodes(load)
+    opened_s = time.time()
+    bench.settle(120.0)
+    refused = [request for request in bench.audit.read() if request.user == scheduler.user and request.code == 429]
+    sent: dict[str, list[Request]] = defaultdict(list)
+    for request in bench.history().binds():
+        sent[request.key].append(request)
+    bench.figure("binds refused by the API server", at_least(1), sum(map(is_bind, refused)))
+    bench.note(f"{len(refused)} writes of all kinds were refused; {sum(map(len, sent.values()))} binds were sent")
+    bench.figure("all bound after", at_most(60), max(bench.bound_at().values()) - opened_s, "s")
+    gaps = [
+        later.received_s - earlier.finished_s
+        for requests in sent.values()
+        for earlier, later in pairwise(sorted(requests, key=lambda request: request.received_s))
+        if earlier.code == 429
+    ]
+    bench.figure("binds earlier than Retry-After (1 s)", exactly(0), sum(gap_s < 0.9 for gap_s in gaps))
+    bench.figure("pods bound", exactly(400), len(bench.cluster.bound()))
+    bench.figure("restarts", exactly(0), scheduler.restarts)
     bench.verdict()
 
 

@@ -22,6 +22,9 @@ from tests.faults.supervisor import SupervisedScheduler
 from tests.integration.api import Json, eventually
 
 WAITING = 2_000
+OUTLASTING, AFTERWARDS = 5_400, 200
+"""Pods of a load that lasts longer than any fault here, and how many of them are created after it."""
+
 HOUR_S = 3600.0
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/podium"
 SHORT_LEASE = {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
@@ -41,7 +44,7 @@ def _first_write_s(bench: FaultBench, scheduler: SupervisedScheduler, after_s: f
 def test_partitioned_leader(bench: FaultBench) -> None:
     """A black hole: it cannot know whether it still leads, so it ends; what it had sent last does not come late."""
     old, new = _old_and_new(bench)
-    load = bench.load_l1(rate=25.0)
+    load = bench.load_l1(pods=OUTLASTING)
     load.wait_created(100)
     hole = old.proxy.add(Rule(Match(), Blackhole()))
     cut_s = time.time()
@@ -50,6 +53,7 @@ def test_partitioned_leader(bench: FaultBench) -> None:
     time.sleep(max(0.0, cut_s + 40.0 - time.time()))
     hole.remove()
     healed_s = time.time()
+    load.end_after(AFTERWARDS)
     old.wait_ready()
     bench.settle()
     late = [r for r in changes(bench.history()) if r.user == old.user and r.received_s > cut_s + 1.0]
@@ -64,7 +68,7 @@ def test_partitioned_leader(bench: FaultBench) -> None:
 def test_leader_that_is_not_heard(bench: FaultBench) -> None:
     """The proxy sees what a partitioned leader still sends: nothing from 10 s after its last renewal on."""
     old, new = _old_and_new(bench)
-    load = bench.load_l1(rate=25.0)
+    load = bench.load_l1(pods=OUTLASTING)
     load.wait_created(100)
     swallowed = old.proxy.add(Rule(Match(), DropRequest(is_silent=True)))
     cut_s = time.time()
@@ -73,6 +77,7 @@ def test_leader_that_is_not_heard(bench: FaultBench) -> None:
     ended_s = old.wait_exit(1)
     time.sleep(max(0.0, cut_s + 40.0 - time.time()))
     swallowed.remove()
+    load.end_after(AFTERWARDS)
     old.wait_ready()
     bench.settle()
     sent_s = [seen.at_s + to_wall_s for seen in old.proxy.requests if _is_change(seen.request)]
@@ -142,11 +147,12 @@ def test_lease_edited_by_hand(bench: FaultBench) -> None:
     """Whatever it says, soon one of the two leads again, and never do both write."""
     for name in "ab":
         bench.scheduler(name, lease=SHORT_LEASE)
-    load = bench.load_l1(rate=15.0)
+    load = bench.load_l1(pods=OUTLASTING)
     for what in _edits({}):
-        load.wait_created(min(load.pods, len(load.created) + 100))
+        load.wait_created(len(load.created) + 350)  # 7 s: the lease's 6, and one more
         _edit_lease(bench, what)
         print(f"{what}: {_restarts(bench)} restarts so far")
+    load.end_after(600)
     bench.settle()
     binds_s = sorted(r.received_s for r in bench.audit.read() if is_bind(r) and r.is_done)
     bench.figure("longest time without a bind, lease 6 s", at_most(11), max(b - a for a, b in pairwise(binds_s)), "s")
@@ -209,7 +215,7 @@ def test_wall_clock_jumps(bench: FaultBench, tmp_path: Path) -> None:
     jumping = bench.scheduler("a", environment=clock.environment)
     assert bench.leader is jumping
     steady = bench.scheduler("b")
-    load = bench.load_l1(rate=20.0)
+    load = bench.load_l1(pods=OUTLASTING)
     load.wait_created(50)
     before = bench.changes_of_leader()
     _jump(clock, 24.0)
@@ -223,6 +229,7 @@ def test_wall_clock_jumps(bench: FaultBench, tmp_path: Path) -> None:
     before = bench.changes_of_leader()
     _jump(clock, 24.0)
     assert bench.leader is steady
+    load.end_after(AFTERWARDS)
     bench.settle()
     assert abs(_first_log_time_s(jumping) - time.time()) > HOUR_S / 2, "the process did not see the wrong clock"
     bench.figure("changes of leader", exactly(0), as_leader + bench.changes_of_leader() - before)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from tests.faults.bench import FaultBench, fault
+from tests.faults.loads import L1_RATE
 from tests.faults.proxy import DropLines, Lines, Match, Rule
 from tests.faults.results import at_least, at_most, exactly
 from tests.integration.api import eventually
@@ -27,7 +28,7 @@ def test_lost_lines(bench: FaultBench, tmp_path: Path) -> None:
         scheduler.proxy.add(Rule(Match(verb="watch", resource=kind, probability=0.05), DropLines(Lines(types=LOST))))
         for kind in ("pods", "nodes")
     ]
-    load = bench.load_l1(rate=1_000 / (FAULT_S - 10.0))
+    load = bench.load_l1(pods=int(L1_RATE * (FAULT_S - 10.0)))
     number = 0
     while time.monotonic() < begun_s + FAULT_S:
         number += 1

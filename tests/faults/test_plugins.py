@@ -50,7 +50,7 @@ def faults_of(scheduler: SupervisedScheduler, plugin: str, point: str, kind: str
     return metrics.total("podium_plugin_faults_total", plugin=plugin, extension_point=point, kind=kind)
 
 
-@fault(33, "a plugin raises at every extension point, for a tenth of the pods", starred=True)
+@fault(33, "a plugin raises at every extension point, for a tenth of 400 pods at 50/s", starred=True)
 def test_raising_plugin(bench: FaultBench, site: dict[str, str], tmp_path: Path) -> None:
     """The pods it raises for are told, and bound when it has calmed down; the others do not notice; or it is left alone."""
     each, times = 3, 2
