@@ -11,15 +11,18 @@ The ratios compare medians. ``own`` is the longest single attempt of a hostile p
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from statistics import median
 from time import perf_counter, thread_time
 
 import msgspec
 
 from scheduler.app.core import Core, Surroundings
+from scheduler.app.outside import GC_THRESHOLDS
 from scheduler.config.load import default_configuration
 from scheduler.config.options import SchedulerOptions
 from scheduler.framework.registry import Registry
@@ -131,28 +134,59 @@ def relabelled(known: Node, index: int) -> Node:
     return msgspec.structs.replace(known, metadata=metadata)
 
 
-def measure(kind: Kind | None, num_nodes: int, num_pods: int) -> tuple[dict[str, tuple[float, float]], float]:
-    """Return the median CPU seconds by step, quiet and hostile, and the longest attempt of a hostile pod."""
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage as rarely as the daemon does, and look at nothing that was there before."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+Times = dict[str, tuple[list[float], list[float]]]
+"""CPU seconds by step, for each pod in order: in the quiet world and in the hostile one."""
+
+
+def interleaved(kind: Kind | None, num_nodes: int, num_pods: int) -> tuple[Times, float]:
+    """Take the same pods through a quiet and a hostile world in turns.
+
+    The same numbers make the same things happen, step by step: of several runs the quickest of each step may be taken.
+
+    Returns:
+        the CPU seconds of every step, and the longest attempt of a hostile pod.
+    """
     quiet, hostile = World(num_nodes), World(num_nodes)
     if kind is not None:
         hostile.put(*kind.make())
         quiet.put(*kind.beside() if kind.beside is not None else ())
     own_s = hostile.try_all()
     stay = min(100, num_pods // 2)
-    times: dict[str, tuple[list[float], list[float]]] = {step: ([], []) for step in STEPS}
-    for i in range(num_pods):
-        new = ordinary(i)
-        for side, world in enumerate((quiet, hostile) if i % 2 else (hostile, quiet)):
-            column = side if i % 2 else 1 - side
-            times["place"][column].append(world.place(new))
-            known = world.nodes[i * 31 % num_nodes]
-            changed = relabelled(known, i)
-            times["node"][column].append(world.apply(Changed(known, changed)))
-            world.nodes[i * 31 % num_nodes] = changed
-            if i >= stay:
-                gone = world.core.cache.get_pod(ordinary(i - stay).uid)
-                assert gone is not None, f"pod {i - stay} was placed"
-                times["leave"][column].append(world.apply(Removed(gone)))
+    times: Times = {step: ([], []) for step in STEPS}
+    with rare_collections():
+        for i in range(num_pods):
+            new = ordinary(i)
+            for side, world in enumerate((quiet, hostile) if i % 2 else (hostile, quiet)):
+                column = side if i % 2 else 1 - side
+                times["place"][column].append(world.place(new))
+                known = world.nodes[i * 31 % num_nodes]
+                changed = relabelled(known, i)
+                times["node"][column].append(world.apply(Changed(known, changed)))
+                world.nodes[i * 31 % num_nodes] = changed
+                if i >= stay:
+                    gone = world.core.cache.get_pod(ordinary(i - stay).uid)
+                    assert gone is not None, f"pod {i - stay} was placed"
+                    times["leave"][column].append(world.apply(Removed(gone)))
+    return times, own_s
+
+
+def measure(kind: Kind | None, num_nodes: int, num_pods: int) -> tuple[dict[str, tuple[float, float]], float]:
+    """Return the median CPU seconds by step, quiet and hostile, and the longest attempt of a hostile pod."""
+    times, own_s = interleaved(kind, num_nodes, num_pods)
     return {step: (median(a), median(b)) for step, (a, b) in times.items()}, own_s
 
 

@@ -149,7 +149,7 @@ def test_binds_forbidden_in_a_namespace(bench: FaultBench) -> None:
         bench.figure("other pods: wait of the slowest of 95 %", at_most(1.0), waits[int(len(waits) * 0.95)], "s")
         refused = eventually(lambda: _refused(bench, namespace, 3), "three tries of each", timeout_s=90.0)
         gaps = [later - earlier for times in refused.values() for earlier, later in pairwise(times)]
-        bench.figure("shortest back-off in s", at_least(9.9), min(gaps))
+        bench.figure("shortest back-off in s", at_least(10.0), min(gaps))
         events = cluster.client.ok("GET", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
         told = {e["regarding"]["name"] for e in events if "no binds in here" in e.get("note", "")}
         bench.figure("pods whose event names the cause", exactly(5), len(told))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 
 from tests.benchmarks.procfs import peak_rss_mb
 from tests.contract.extender.server import ExtenderServer
@@ -14,7 +15,9 @@ from tests.integration.settled import wait_told
 
 TIMEOUT_S = 5.0
 GPU = "example.com/gpu"
+REFUSED = "connection refused"
 FAILS = {
+    REFUSED: "Connection refused",
     "ten seconds slow": "Post",
     "status 500": "code 500",
     "HTML": "answered no JSON",
@@ -29,7 +32,10 @@ FAILS = {
 }
 
 
-@fault(36, "an extender refuses, is slow, answers 500, HTML, bad UTF-8, 1 GB, drips, redirects, names unknown nodes")
+@fault(
+    36,
+    "an extender refuses connections, is slow, answers 500, HTML, bad UTF-8, 1 GB, drips, redirects, names unknown nodes",
+)
 def test_misbehaving_extender(bench: FaultBench) -> None:
     """The pods that are its business are told; all others are bound meanwhile; memory and time are bounded."""
     server = ExtenderServer()
@@ -49,14 +55,14 @@ def test_misbehaving_extender(bench: FaultBench) -> None:
         before = peak_rss_mb(scheduler.daemon.process.pid)
         slowest_s = 0.0
         for number, (name, words) in enumerate(FAILS.items()):
-            server.behave(name)
-            begun_s, pod, beside = time.monotonic(), f"p{number}", f"beside-{number}"
-            cluster.create(cluster.pod(pod).requests({GPU: "1"}).limits({GPU: "1"}))
-            wait_told(cluster, pod, words, timeout_s=60)
-            slowest_s = max(slowest_s, time.monotonic() - begun_s)
-            cluster.delete(pod)
-            cluster.create(cluster.pod(beside))
-            cluster.wait_bound(beside)
+            with failing(server, name):
+                begun_s, pod, beside = time.monotonic(), f"p{number}", f"beside-{number}"
+                cluster.create(cluster.pod(pod).requests({GPU: "1"}).limits({GPU: "1"}))
+                wait_told(cluster, pod, words, timeout_s=60)
+                slowest_s = max(slowest_s, time.monotonic() - begun_s)
+                cluster.delete(pod)
+                cluster.create(cluster.pod(beside))
+                cluster.wait_bound(beside)
         assert not [path for path, _ in server.asked if "trap" in path], "a redirect was followed"
         server.behave("score out of range")
         cluster.create(cluster.pod("scored").requests({GPU: "1"}).limits({GPU: "1"}))
@@ -70,6 +76,14 @@ def test_misbehaving_extender(bench: FaultBench) -> None:
         bench.verdict()
     finally:
         server.close()
+
+
+def failing(server: ExtenderServer, name: str) -> AbstractContextManager[None]:
+    """Let the extender fail in a way while the block runs; all but one go on until another is asked for."""
+    if name == REFUSED:
+        return server.refusing()
+    server.behave(name)
+    return nullcontext()
 
 
 def leave_alone(bench: FaultBench, server: ExtenderServer, scheduler: SupervisedScheduler) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import json
 import ssl
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -68,7 +69,7 @@ async def _redirects(_request: web.Request, _question: Any) -> web.StreamRespons
 
 async def _out_of_range(request: web.Request, question: Any) -> web.StreamResponse:
     if request.path.endswith("rank"):
-        return web.json_response([{"Host": "n1", "Score": 10**30}])
+        return web.json_response([{"Host": name, "Score": 10**30} for name in question["NodeNames"]])
     return await _good(request, question)
 
 
@@ -118,11 +119,23 @@ class ExtenderServer:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         scheme = "http" if ssl_context is None else "https"
-        self.url = f"{scheme}://127.0.0.1:{self._run(self._serve(ssl_context))}/ext"
+        self._ssl_context = ssl_context
+        self._port = 0
+        self._run(self._serve())
+        self.url = f"{scheme}://127.0.0.1:{self._port}/ext"
 
     def behave(self, name: str = "") -> None:
         """Behave badly from now on, or well again."""
         self.behaviour = MISBEHAVIOURS[name] if name else _good
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Refuse connections while the block runs: nobody listens, and none is left from before."""
+        self._run(self._stop_listening())
+        try:
+            yield
+        finally:
+            self._run(self._listen())
 
     def close(self) -> None:
         """Stop serving."""
@@ -131,19 +144,29 @@ class ExtenderServer:
         self._thread.join()
         self._loop.close()
 
-    async def _serve(self, ssl_context: ssl.SSLContext | None) -> int:
+    async def _serve(self) -> None:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=ssl_context).start()
-        port: int = self._runner.addresses[0][1]
-        return port
+        await self._listen()
 
-    async def _end(self) -> None:
+    async def _listen(self) -> None:
+        self._site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._ssl_context)
+        await self._site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def _stop_listening(self) -> None:
+        await self._site.stop()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         for connection in self._runner.server.connections if self._runner.server is not None else ():
             if connection.transport is not None:
                 connection.transport.abort()  # a TLS connection that is closed politely waits for its peer
+
+    async def _end(self) -> None:
+        self._hang_up()
         await self._runner.cleanup()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
