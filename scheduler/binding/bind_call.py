@@ -25,6 +25,10 @@ LEASE_LOST = "the lease is no longer held, so the binding was not sent"
 
 _log = get_logger(__name__)
 
+_UNAUTHORIZED = 401
+_UNKNOWN_TO_SERVER_S = 0.25
+"""A server that does not know us is asked again after this, by one bind."""
+
 WriteGate = Callable[[float], bool]
 """``may_write(deadline_s)``: whether a write that may take that long may be handed to the socket now."""
 
@@ -130,6 +134,8 @@ class BindCall:
     def _note_load(self, error: KubeError | None, now_s: float) -> None:
         if isinstance(error, ApiError) and error.is_overload:
             self.throttle.refused(error.retry_after_s or 0.0, now_s)
+        elif isinstance(error, ApiError) and error.status == _UNAUTHORIZED:
+            self.throttle.refused(_UNKNOWN_TO_SERVER_S, now_s)  # the others' answers would be the same
         elif error is None or isinstance(error, ApiError):
             self.throttle.answered()
 

@@ -1,8 +1,9 @@
-"""Throttle: what an overloaded API server asks of those who bind.
+"""Throttle: when an overloaded API server, or one that does not know us, is asked to bind.
 
     open ──429 or 503 with Retry-After──▶ closed for that long ──▶ one at a time ──any other answer──▶ open
-                                            ▲                        │
-                                            └──────── refused again ─┘
+      └────401, our token has ended─────▶ closed for 0.25 s            │
+                                            ▲                          │
+                                            └───────── refused again ──┘
 
 differs: client-go keeps each refused request to its Retry-After and goes on sending others, which cost the server as
 much as the one that it refused. Here the whole stream of binds waits, and one finds out whether the time has come.

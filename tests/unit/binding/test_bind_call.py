@@ -219,20 +219,28 @@ def test_binds_run_beside_one_another(bench_of, say):
     assert isinstance(bench.store.get("shop/web"), Pod)
 
 
-def test_overload_throttles_the_binds_until_one_is_answered(bench_of, say):
-    """429, or 503 with Retry-After: others wait too. A lost connection says nothing about the load."""
-    bench = bench_of(say(429, headers={"retry-after": "2"}), say(201))
+@pytest.mark.parametrize(
+    ("refusal", "closed_s"),
+    [
+        pytest.param({"status": 429, "headers": {"retry-after": "2"}}, 2.0, id="429"),
+        pytest.param({"status": 503, "headers": {"retry-after": "3"}}, 3.0, id="503 with Retry-After"),
+        pytest.param({"status": 401}, 0.25, id="401: the others would hear the same"),
+    ],
+)
+def test_refusal_that_is_not_about_the_pod_throttles_the_binds_until_one_is_answered(bench_of, say, refusal, closed_s):
+    """Others wait too. A lost connection says nothing about the load."""
+    bench = bench_of(say(refusal["status"], headers=refusal.get("headers", {})), say(201))
     moments = []
     sleep = bench.call._sleep
 
     async def look_and_sleep(seconds):
-        now_s = bench.clock.now()
-        moments.append((bench.call.throttle.limit(100, now_s), bench.call.throttle.limit(100, now_s + 2.0)))
+        now_s, limit = bench.clock.now(), bench.call.throttle.limit
+        moments.append((limit(100, now_s), limit(100, now_s + 0.99 * closed_s), limit(100, now_s + closed_s)))
         await sleep(seconds)
 
     bench.call._sleep = look_and_sleep
     assert bench.run() is None
-    assert moments == [(0, 1)]
+    assert moments[0] == (0, 0, 1)
     assert bench.call.throttle.is_open
 
 
