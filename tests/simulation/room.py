@@ -2,7 +2,8 @@
 
 The node holds what it is given: all that the scheduler itself had given away before counts; what others have just done
 to the node (bound a pod there, made it smaller) is excused for a while, because nobody can know it at once. The node
-was there and open when the leader began to lead. The pod's volumes are ready there.
+was there and open when the leader before gave up the lease, or at the latest when it was taken from him: a leader begins
+with lists that are newer than that (``app/taking_over.py``). The pod's volumes are ready there.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Room:
         self._closed_s: dict[str, float] = {}
         self._sizes_gone: dict[str, int] = {}
         self.bound: set[str] = set()
-        self._led_s: dict[str, float] = {}
+        self._free_since_s: float | None = 0.0
+        self._knows_s: dict[str, float] = {}
         for resource, hear in ((PODS, self._pod), (NODES, self._node), (LEASES, self._lease)):
             cluster.listen(resource, hear)
 
@@ -75,7 +77,10 @@ class Room:
 
     def _lease(self, change: Change) -> None:
         holder = "" if change.after is None else change.after.data["spec"].get("holderIdentity") or ""
-        self._led_s.setdefault(holder, self._elapsed_s())
+        free_since_s = self._elapsed_s() if self._free_since_s is None else self._free_since_s
+        if holder:
+            self._knows_s.setdefault(holder, free_since_s)
+        self._free_since_s = None if holder else free_since_s
 
     def _judge_meant(self, change: Change) -> None:
         """A write reaches only the pod that had the name when it was sent, and was decided for that one."""
@@ -85,8 +90,8 @@ class Room:
 
     def _judge(self, pod: Json, name: str, binder: str) -> None:
         pod_name = pod["metadata"]["name"]
-        if self._closed_s.get(name, math.inf) < self._led_s.get(binder, -math.inf):
-            self._broken("G2", f"{binder} binds {pod_name} to {name}, which was closed before it led")
+        if self._closed_s.get(name, math.inf) < self._knows_s.get(binder, -math.inf):
+            self._broken("G2", f"{binder} binds {pod_name} to {name}, which was closed before the lease was free")
         node = self._cluster.node(name)
         if node is None:
             return
