@@ -49,6 +49,7 @@ class Outside:
         clock: for deadlines and back-off.
         random: spreads ties and retries; nothing secret depends on it.
         perf_counter: measures durations, in seconds.
+        now_ns: the time of day, which events are told with.
         after_sync: is called once when all kinds have been delivered.
         blocking: makes, by a name for its threads, what runs functions that may block.
         extender_call: makes what calls one extender; raises ConfigError.
@@ -57,6 +58,7 @@ class Outside:
     clock: Clock = field(default_factory=SystemClock)
     random: Random = field(default_factory=random.Random)
     perf_counter: Callable[[], float] = time.perf_counter
+    now_ns: Callable[[], int] = time.time_ns
     after_sync: Callable[[], None] = set_aside
     blocking: Callable[[str], RunBlocking] = BlockingCalls
     extender_call: Callable[[Extender, CallObserver], ExtenderCall] = extender_call

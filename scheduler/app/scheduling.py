@@ -390,6 +390,7 @@ class SchedulingThread:
             metrics=metrics,
             is_busy=self._is_busy,
             may_write=self._may_write,
+            now_ns=self._outside.now_ns,
         )
         self._confirming = Confirming(
             self.core.cache,

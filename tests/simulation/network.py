@@ -81,7 +81,7 @@ class Weather:
         self._edges_s = [edge_s for fault in faults for edge_s in (fault.start_s, fault.end_s)]
         self._elapsed_s = elapsed_s
         self._chance = chance
-        self._present: list[Fault] = []
+        self._present: dict[str, list[Fault]] = {}
         self._until_s = 0.0
 
     def is_on(self, kind: str, replica: int) -> bool:
@@ -95,21 +95,26 @@ class Weather:
 
     def changes_in_s(self) -> float:
         """Return in how many seconds a fault begins or ends next."""
-        return self._look_up()[1] - self._elapsed_s() + _JUST_AFTER_S
-
-    def _find(self, kind: str, replica: int) -> Fault | None:
-        for fault in self._look_up()[0]:
-            if fault.kind == kind and fault.replica in {-1, replica}:
-                return fault
-        return None
-
-    def _look_up(self) -> tuple[list[Fault], float]:
-        """Return the present faults, and until when it stays so."""
         now_s = self._elapsed_s()
         if now_s >= self._until_s:
-            self._present = [fault for fault in self._faults if fault.start_s <= now_s < fault.end_s]
-            self._until_s = min((edge_s for edge_s in self._edges_s if edge_s > now_s), default=math.inf)
-        return self._present, self._until_s
+            self._look_up(now_s)
+        return self._until_s - now_s + _JUST_AFTER_S
+
+    def _find(self, kind: str, replica: int) -> Fault | None:
+        now_s = self._elapsed_s()
+        if now_s >= self._until_s:
+            self._look_up(now_s)
+        if not self._present:
+            return None
+        return next((fault for fault in self._present.get(kind, ()) if fault.replica in {-1, replica}), None)
+
+    def _look_up(self, now_s: float) -> None:
+        """Note the present faults by kind, and until when it stays so."""
+        self._present = {}
+        for fault in self._faults:
+            if fault.start_s <= now_s < fault.end_s:
+                self._present.setdefault(fault.kind, []).append(fault)
+        self._until_s = min((edge_s for edge_s in self._edges_s if edge_s > now_s), default=math.inf)
 
 
 class WeatherOf:

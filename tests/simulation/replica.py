@@ -53,6 +53,7 @@ apiVersion: podium.dev/v1alpha1
 kind: SchedulerOptions
 comparePeriodSeconds: {COMPARE_S}
 """
+_BEGINNING_NS = 1_893_456_000_000_000_000  # 2030 begins
 _REGISTRY = Registry.installed(IN_TREE)
 _PROCESSES = itertools.count(1)
 _DRAIN_S, _LOST_DRAIN_S, _RESTART_S = 20.0, 4.0, 1.0
@@ -61,6 +62,24 @@ _DRAIN_S, _LOST_DRAIN_S, _RESTART_S = 20.0, 4.0, 1.0
 class _Clock:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self.now = now_s
+
+
+class _Calendar:
+    """The time of day, as far from its beginning as the history; no two moments are the same, as in the world."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._last_ns = 0
+
+    def __call__(self) -> int:
+        self._last_ns = max(_BEGINNING_NS + int(self._now_s() * 1e9), self._last_ns + 1)
+        return self._last_ns
+
+
+def _as_text(now_s: float) -> str:
+    """Return the time of day in the first day of the calendar, as the lease has it."""
+    minutes, seconds = divmod(now_s, 60.0)
+    return f"2030-01-01T{int(minutes) // 60:02}:{int(minutes) % 60:02}:{seconds:09.6f}Z"
 
 
 class Replica:
@@ -176,6 +195,7 @@ class Replica:
                 clock=_Clock(self._loop.time),
                 random=self._chance,
                 perf_counter=Stopwatch(self._loop.time),
+                now_ns=_Calendar(self._loop.time),
                 after_sync=lambda: None,
                 blocking=lambda _name: extender.run_blocking,
                 extender_call=lambda _configuration, _observe: extender,
@@ -188,6 +208,7 @@ class Replica:
             connect(),
             random=self._chance,
             now_s=self._loop.time,
+            wall_time=lambda: _as_text(self._loop.time()),
         )
         self.scheduling, self.elector = scheduling, elector
         return scheduling, elector

@@ -1,5 +1,6 @@
 """Thousands of histories keep every promise, a broken product does not, and a failing plan can be made small."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -81,6 +82,20 @@ def test_a_history_does_not_depend_on_those_before():
     with capture_logs():
         alone = run_history(make_plan(12)).fingerprint
         assert [run_history(make_plan(seed)).fingerprint for seed in (11, 12)][1] == alone
+
+
+@pytest.mark.timeout(120)
+def test_a_seed_means_the_same_history_in_every_process():
+    """Nothing comes from this machine: not the time of day, not where objects lie in memory."""
+    program = "from tests.simulation.history import run_history; from tests.simulation.plan import make_plan\n"
+    program += "from tests.simulation.quiet import silence; silence()\n"
+    program += "print([run_history(make_plan(seed)).fingerprint for seed in (5003, 5004, 5011)])"
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    runs = [
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout != ""
 
 
 def test_a_record_says_what_ran_on_which_code(tmp_path):
