@@ -490,7 +490,10 @@ class SchedulingThread:
         _log.info("deciding", profiles=",".join(self.core.profiles))
         if not is_sure and self._comparing is not None:
             await self._until_synced()  # nothing is compared before, as nothing is decided
-            await self._comparing.compare()
+            try:
+                await self._comparing.compare()
+            except Exception as bug:  # noqa: BLE001  supervisor: the next one comes soon, and a leader is worth more
+                _log.error("comparing after a take-over broke", err=repr(bug))
 
     async def _drain(self, timeout_s: float) -> int:
         if self._binder is None or self._evictor is None:

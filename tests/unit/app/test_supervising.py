@@ -1,6 +1,7 @@
 """Supervising: helpers are started again; what nothing works without ends the thread, and the process with it."""
 
 import asyncio
+import threading
 
 import pytest
 from structlog.testing import capture_logs
@@ -74,6 +75,14 @@ def test_first_vital_task_that_breaks_ends_everything(works, outcome):
     assert asyncio.run(run()) == outcome
 
 
+def _scheduling():
+    """Return a scheduling thread that runs, and has no API server to speak to."""
+    daemon = Daemon(complete(parse_flags([]), {}.__getitem__), credentials=FileCredentials("https://127.0.0.1:1"))
+    daemon.scheduling.start()
+    assert daemon.scheduling.started.wait(10)
+    return daemon.scheduling
+
+
 @pytest.mark.parametrize(
     ("owner", "method"),
     [
@@ -88,12 +97,32 @@ def test_bug_in_what_nothing_works_without_ends_the_scheduling_thread(monkeypatc
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(owner, method, broken)
-    scheduling = Daemon(
-        complete(parse_flags([]), {}.__getitem__), credentials=FileCredentials("https://127.0.0.1:1")
-    ).scheduling
-    scheduling.start()
-    assert scheduling.started.wait(10)
+    scheduling = _scheduling()
     scheduling.watch()
     scheduling.lead("")
     with pytest.raises(RuntimeError, match="a bug"):
         scheduling.ended.result(timeout=10)
+
+
+def test_bug_in_the_comparison_after_a_take_over_does_not_end_the_leader(monkeypatch):
+    """The next comparison comes in minutes."""
+    compared = threading.Event()
+
+    async def nothing(*_args):
+        return False
+
+    async def broken(*_args):
+        compared.set()
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(TakingOver, "see_all", nothing)
+    monkeypatch.setattr(scheduling_module.SchedulingThread, "_until_synced", nothing)
+    monkeypatch.setattr(scheduling_module.SchedulingThread, "_freeze_when_synced", nothing)
+    monkeypatch.setattr(scheduling_module.Comparing, "compare", broken)
+    scheduling = _scheduling()
+    scheduling.lead("")
+    assert compared.wait(10)
+    asyncio.run(scheduling.drain(0.1))  # an answer of the thread's loop, after the bug
+    assert not scheduling.ended.done()
+    scheduling.stop()
+    assert scheduling.ended.result(timeout=10) is None
