@@ -192,8 +192,8 @@ class SchedulingQueue:
     def pop(self) -> QueuedPodInfo | None:
         """Take out the pod to be tried next and put it in flight; None if none is ready or the queue is closed.
 
-        If activeQ is empty, a pod of backoffQ goes before its time, but never one that failed by an error or was
-        rejected many times.
+        If activeQ is empty, a pod of backoffQ goes before its time, but never one that failed by an error, or that was
+        rejected many times and is back by an update of its own.
         """
         while not self._is_closed:
             info = self._active.pop()
@@ -451,7 +451,8 @@ class SchedulingQueue:
             self._backoff.refresh(info)
         else:
             for happening in _pod_happenings(old, new):
-                if self._requeue(info, self._hints.strategy(info, happening), happening.label):
+                strategy = self._hints.strategy(info, happening)
+                if self._requeue(info, strategy, happening.label, is_own_update=True):
                     self._on_ready()
                     break
 
@@ -514,13 +515,13 @@ class SchedulingQueue:
     def _gate_wants(self, info: QueuedPodInfo, event: ClusterEvent) -> bool:
         return info.gating_plugin in self._hints.asked(event)
 
-    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str) -> bool:
+    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str, *, is_own_update: bool = False) -> bool:
         """Put a pod where the strategy says; return whether it may be popped (now or early)."""
         if strategy is Strategy.SKIP:
             self._unschedulable.put(info, label)
             return False
         if strategy is Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(info, self._clock.now()):
-            return self._to_backoff(info, label)
+            return self._to_backoff(info, label, is_own_update=is_own_update)
         return self._to_active(info, label)
 
     def _to_active(self, info: QueuedPodInfo, label: str, *, ask_gates: bool = True) -> bool:
@@ -536,14 +537,14 @@ class SchedulingQueue:
         self._active.add(info, label)
         return True
 
-    def _to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
+    def _to_backoff(self, info: QueuedPodInfo, label: str, *, is_own_update: bool) -> bool:
         """Put a pod into backoffQ; gates are asked here, as it may be popped from there directly."""
         self._gates.run(info)
         if info.gating_plugin:
             self._unschedulable.put(info, label)
             return False
         self._unschedulable.remove(info.pod.pod_key)
-        self._backoff.add(info, label)
+        self._backoff.add(info, label, is_own_update=is_own_update)
         return True
 
     def _flush_backoff(self, now_s: float) -> None:

@@ -113,12 +113,20 @@ def test_only_rejected_pods_may_go_early(backoff):
 
 
 @pytest.mark.parametrize(
-    ("failures", "goes_early"), [(1, True), (MAX_EARLY, True), (MAX_EARLY + 1, False), (5_000, False)]
+    ("failures", "is_own_update", "goes_early"),
+    [
+        (1, True, True),
+        (MAX_EARLY, True, True),
+        (MAX_EARLY + 1, True, False),
+        (5_000, True, False),
+        (5_000, False, True),
+    ],
 )
-def test_a_pod_that_was_rejected_many_times_waits(backoff, failures, goes_early):
-    """Else somebody who updates it without a pause would have it tried without a pause."""
+def test_a_pod_that_was_rejected_many_times_waits_after_its_own_updates(backoff, failures, is_own_update, goes_early):
+    """Else somebody who updates it without a pause would have it tried without a pause; what others do is no churn."""
     info = failed("a", 100, "Fit", failures=failures)
-    backoff.add(info, "x")
+    backoff.add(info, "x", is_own_update=is_own_update)
+    backoff.refresh(info)
     assert backoff.num_poppable == int(goes_early)
     assert (backoff.pop() is info) == goes_early
     if not goes_early:

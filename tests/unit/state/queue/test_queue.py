@@ -4,6 +4,7 @@ import pytest
 
 from scheduler.api import ActionType, ClusterEvent, EventRegistration, EventResource, QueueingHint
 from scheduler.state.changes import ASSIGNED_POD_DELETE, FORCE_ACTIVATE, NODE_ADD, NODE_DELETE
+from scheduler.state.queue.backoff import MAX_EARLY
 from scheduler.state.queue.queue import QueueProfile, QueueSizes
 from scheduler.testing import node, pod
 
@@ -401,6 +402,32 @@ def test_an_idle_queue_pops_from_back_off_in_order(bench):
     assert queue.has_ready()
     assert bench.pop_all() == ["fresh", "first", "second", "third"]
     assert bench.metrics.incoming_pods["active", "PopFromBackoffQ"] == 3
+
+
+def test_waiting_for_what_others_give_back_is_no_churn(bench):
+    """Fifty pods wait for one port: whenever it is freed all of them are tried at once, the fiftieth time, too."""
+    queue = bench.make(wants("Ports", ASSIGNED_POD_DELETE))
+    info = bench.fail(WEB, "Ports")
+    for _ in range(3 * MAX_EARLY):
+        queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, pod("gone").obj(), None)
+        assert queue.pop() is info
+        bench.retry_fails(info, "Ports")
+
+
+def test_updates_of_a_pod_itself_do_not_set_the_pace_of_its_attempts(bench):
+    """The first ones may have been meant to help, and are tried at once; then the back-off counts."""
+    own_update = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE_POD_LABEL)
+    queue = bench.make(wants("Affinity", own_update))
+    info = bench.fail(WEB, "Affinity")
+    tries = 0
+    for number in range(3 * MAX_EARLY):
+        queue.update(info.pod, pod(WEB.name).label("try", str(number)).obj())
+        if queue.pop() is not None:
+            tries += 1
+            bench.retry_fails(info, "Affinity")
+    assert tries == MAX_EARLY
+    bench.tick(12)
+    assert bench.pop_all() == [WEB.name]
 
 
 def test_run_ends_back_offs_by_whole_seconds(bench):
