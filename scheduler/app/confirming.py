@@ -28,7 +28,6 @@ __all__ = ["PATIENCE_S", "Confirming"]
 PATIENCE_S = 10.0
 """A watch this far behind is worse than a list, however large the cluster."""
 
-_LOOK_S = 1.0
 _LOOK_WHILE_BEHIND_S = 0.05
 
 _log = get_logger(__name__)
@@ -73,10 +72,19 @@ class Confirming:
     async def run(self) -> None:
         """Look for ever."""
         while True:
-            await self._sleep(_LOOK_WHILE_BEHIND_S if self.is_behind else _LOOK_S)
+            await self._sleep(self._to_next_look_s())
             self._look()
             if self.is_behind and self._reflectors[Pod].stream_age_s >= PATIENCE_S:
                 await self._list()
+
+    def _to_next_look_s(self) -> float:
+        """Return how long the answer cannot change: a bind from now on is not missed for as long as our patience."""
+        if self.is_behind:
+            return _LOOK_WHILE_BEHIND_S
+        since_s = self._cache.unconfirmed_since_s
+        if since_s is None:
+            return PATIENCE_S
+        return max(since_s + PATIENCE_S - self._clock.now(), 0.0) + _LOOK_WHILE_BEHIND_S
 
     def _look(self) -> None:
         since_s = self._cache.unconfirmed_since_s

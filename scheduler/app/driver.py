@@ -62,6 +62,7 @@ class Driver:
         *,
         carry_out: Callable[[Instruction], None],
         may_decide: Callable[[], bool],
+        is_leading: Callable[[], bool],
         clock: Clock,
         perf_counter: Callable[[], float],
         wake: asyncio.Event,
@@ -73,6 +74,7 @@ class Driver:
             inbox: where deltas and commands arrive.
             carry_out: starts an instruction; must not block.
             may_decide: whether decisions are allowed: leading, synced, bindings in flight below the limit.
+            is_leading: whether they may be soon; when it becomes so, ``wake`` is set.
             clock: the engine's clock, for timers.
             perf_counter: measures the length of a turn.
             wake: is set whenever something has arrived or changed.
@@ -81,6 +83,7 @@ class Driver:
         self._inbox = inbox
         self._carry_out = carry_out
         self._may_decide = may_decide
+        self._is_leading = is_leading
         self._clock = clock
         self._perf_counter = perf_counter
         self._wake = wake
@@ -151,7 +154,8 @@ class Driver:
             timer.cancel()
 
     def _sleep_s(self) -> float:
-        longest_s = _BLOCKED_SLEEP_S if self._core.has_ready() else _LONGEST_SLEEP_S
+        is_blocked = self._is_leading() and self._core.has_ready()
+        longest_s = _BLOCKED_SLEEP_S if is_blocked else _LONGEST_SLEEP_S
         due_s = self._core.next_timer_s()
         if due_s is None:
             return longest_s

@@ -407,6 +407,7 @@ class SchedulingThread:
             self._inbox,
             carry_out=self._carry_out,
             may_decide=self._may_decide,
+            is_leading=lambda: self._is_leading,
             clock=self._clock,
             perf_counter=self._outside.perf_counter,
             wake=self._wake,

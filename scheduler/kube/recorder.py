@@ -272,7 +272,7 @@ class EventRecorder:
         """Once in a while: refresh and finish series, try again what failed."""
         swept_ns = self._now_ns()
         while True:
-            await self._sleep(1.0)
+            await self._sleep(self._to_next_retry_s())
             now_ns = self._now_ns()
             while self._retries and self._retries[0][0] <= now_ns:
                 _, _, post = heapq.heappop(self._retries)
@@ -282,6 +282,12 @@ class EventRecorder:
                 for post in self._book.due(now_ns):
                     await self._yield_to_binds()
                     await self._post(post)
+
+    def _to_next_retry_s(self) -> float:
+        """Return how long nothing can become due: what fails from now on is due after ``_RETRY_S`` at the earliest."""
+        if not self._retries:
+            return _RETRY_S
+        return min(max((self._retries[0][0] - self._now_ns()) / 1e9, _YIELD_STEP_S), _RETRY_S)
 
     # --- one event ---------------------------------------------------------------------------------------------------
 

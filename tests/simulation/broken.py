@@ -86,6 +86,10 @@ async def _nothing_later(*_args: Any, **_named: Any) -> None:
     """Do nothing."""
 
 
+def _at_once(self, info, label, *, is_own_update):
+    return self._to_active(info, label)
+
+
 def _yes(*_args: Any, **_named: Any) -> bool:
     return True
 
@@ -238,7 +242,7 @@ MUTATIONS = (
     Mutation("a failed pod does not come back", SchedulingQueue, "add_unschedulable_if_not_present", _yes),
     Mutation("events move no pod", SchedulingQueue, "move_all_to_active_or_backoff_queue", _nothing),
     Mutation("back-off never ends", SchedulingQueue, "_flush_backoff", _nothing),
-    Mutation("there is no back-off", SchedulingQueue, "_to_backoff", SchedulingQueue._to_active),
+    Mutation("there is no back-off", SchedulingQueue, "_to_backoff", _at_once),
     Mutation("a pod that is deleted while it waits stays in the queue", SchedulingQueue, "delete", _nothing),
     Mutation("a pod does not wait for its volumes", PreBind, "_wait", _nothing_later, "create_volume_pod"),
 )

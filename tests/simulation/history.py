@@ -77,7 +77,7 @@ class _History:
         self._loop = loop
         self._start_s = loop.time()
         self._traffic = Traffic()
-        self._weather = Weather(plan.faults, self._elapsed_s, random.Random(plan.seed))
+        self._weather = Weather(plan.faults, loop, random.Random(plan.seed))
         self._cluster = Cluster(ModelApi(self._elapsed_s))
         self._controllers = Controllers(self._cluster, loop.call_later, random.Random(plan.seed + 1))
         self._promises = Promises(self._cluster, self._elapsed_s, _excused_s(plan))

@@ -16,6 +16,7 @@ import contextvars
 import math
 import random
 import zlib
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -68,53 +69,44 @@ _NOBODYS = contextvars.Context()
 
 
 class Weather:
-    """Which faults there are now.
+    """Which faults there are now: each begins and ends by a timer of the loop.
 
     Args:
-        faults: of the plan.
-        elapsed_s: seconds since the history began.
+        faults: of the plan; the history begins now.
+        loop: whose time passes.
         chance: decides whom a fault hits.
     """
 
-    def __init__(self, faults: tuple[Fault, ...], elapsed_s: Callable[[], float], chance: random.Random) -> None:
-        self._faults = faults
-        self._edges_s = [edge_s for fault in faults for edge_s in (fault.start_s, fault.end_s)]
-        self._elapsed_s = elapsed_s
+    def __init__(self, faults: tuple[Fault, ...], loop: asyncio.AbstractEventLoop, chance: random.Random) -> None:
+        self._loop = loop
         self._chance = chance
-        self._present: dict[str, list[Fault]] = {}
-        self._until_s = 0.0
+        self._present: list[Fault] = []
+        self._changes_s = deque(
+            sorted(loop.time() + edge_s for each in faults for edge_s in (each.start_s, each.end_s))
+        )
+        for fault in faults:
+            loop.call_later(fault.start_s, self._change, self._present.append, fault)
+            loop.call_later(fault.end_s, self._change, self._present.remove, fault)
 
-    def is_on(self, kind: str, replica: int) -> bool:
-        """Say whether there is such a fault for a replica."""
-        return self._find(kind, replica) is not None
+    def find(self, kind: str, replica: int) -> Fault | None:
+        """Return the first such fault that there is for a replica."""
+        for fault in self._present:
+            if fault.kind == kind and fault.replica in {-1, replica}:
+                return fault
+        return None
 
     def hits(self, kind: str, replica: int) -> bool:
         """Say whether such a fault hits this request."""
-        fault = self._find(kind, replica)
+        fault = self.find(kind, replica)
         return fault is not None and self._chance.random() < fault.share
 
     def changes_in_s(self) -> float:
         """Return in how many seconds a fault begins or ends next."""
-        now_s = self._elapsed_s()
-        if now_s >= self._until_s:
-            self._look_up(now_s)
-        return self._until_s - now_s + _JUST_AFTER_S
+        return self._changes_s[0] - self._loop.time() + _JUST_AFTER_S if self._changes_s else math.inf
 
-    def _find(self, kind: str, replica: int) -> Fault | None:
-        now_s = self._elapsed_s()
-        if now_s >= self._until_s:
-            self._look_up(now_s)
-        if not self._present:
-            return None
-        return next((fault for fault in self._present.get(kind, ()) if fault.replica in {-1, replica}), None)
-
-    def _look_up(self, now_s: float) -> None:
-        """Note the present faults by kind, and until when it stays so."""
-        self._present = {}
-        for fault in self._faults:
-            if fault.start_s <= now_s < fault.end_s:
-                self._present.setdefault(fault.kind, []).append(fault)
-        self._until_s = min((edge_s for edge_s in self._edges_s if edge_s > now_s), default=math.inf)
+    def _change(self, change: Callable[[Fault], None], fault: Fault) -> None:
+        self._changes_s.popleft()
+        change(fault)
 
 
 class WeatherOf:
@@ -127,7 +119,7 @@ class WeatherOf:
 
     def is_on(self, kind: str) -> bool:
         """Say whether there is such a fault."""
-        return self._weather.is_on(kind, self._replica)
+        return self._weather.find(kind, self._replica) is not None
 
     def hits(self, kind: str) -> bool:
         """Say whether such a fault hits this request."""

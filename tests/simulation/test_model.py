@@ -53,7 +53,7 @@ class ModelClient(Api):
         api = ModelApi(loop.time)
         Cluster(api)
         chance = random.Random(0)
-        weather = WeatherOf(Weather((), loop.time, chance), 0)
+        weather = WeatherOf(Weather((), loop, chance), 0)
         self._link = Link(api, "contract", weather, chance, lambda *_: None, Traffic(), bookmark_s=1.0)
         self.namespace = unique("contract")
 

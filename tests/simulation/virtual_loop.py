@@ -145,10 +145,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         due, left = self._due, _MAX_STEPS_AT_ONCE
         if not due:
             self._move_time()
-        thaws_s, dead = self._thaws_s, self._dead
         while due and not self._stopping:
             planned = due.popleft()
-            if planned.is_cancelled or ((thaws_s or dead) and self._is_held(planned)):
+            if planned.is_cancelled or ((self._thaws_s or self._dead) and self._is_held(planned)):
                 continue
             try:
                 planned.context.run(planned.callback, *planned.arguments)
@@ -161,17 +160,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 raise StalledError("the program works on and on while time stands still")
 
     def _move_time(self) -> None:
-        later, due, heappop = self._later, self._due, heapq.heappop
+        later = self._later
         while later and later[0][2].is_cancelled:
-            heappop(later)
+            heapq.heappop(later)
         if not later:
             raise StalledError("nothing is planned any more, but the program has not ended")
         self._now_s = max(self._now_s, later[0][0])
-        now_s = self._now_s
-        while later and later[0][0] <= now_s:
-            planned = heappop(later)[2]
+        while later and later[0][0] <= self._now_s:
+            planned = heapq.heappop(later)[2]
             if not planned.is_cancelled:
-                due.append(planned)
+                self._due.append(planned)
 
     def _is_held(self, planned: _Planned) -> bool:
         """Say whether a callback's process cannot run; one that is frozen gets it when it thaws."""

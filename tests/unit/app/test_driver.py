@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from scheduler.app import driver as driver_module
 from scheduler.app.driver import Driver
 from scheduler.model.delta import Added
 from scheduler.state.inbox import Inbox
@@ -15,6 +16,7 @@ class Core:
 
     def __init__(self, ready=0):
         self.ready, self.done, self.outbox, self.timer_s = ready, [], [], None
+        self.turns = 0
 
     def apply(self, delta):
         self.done.append(f"apply {delta.obj.name}")
@@ -32,6 +34,7 @@ class Core:
         return self.ready > 0
 
     def run_timers(self, now_s):
+        self.turns += 1
         if self.timer_s is not None and now_s >= self.timer_s:
             self.done.append("timer")
             self.timer_s = None
@@ -46,7 +49,7 @@ class Core:
 
 class Bench:
     def __init__(self, core):
-        self.core, self.clock, self.may = core, FakeClock(), True
+        self.core, self.clock, self.may, self.leads = core, FakeClock(), True, True
         self.perf_s = 0.0
         self.inbox = Inbox(self._on_push)
 
@@ -63,6 +66,7 @@ class Bench:
                 self.inbox,
                 carry_out=self.core.done.append,
                 may_decide=lambda: self.may,
+                is_leading=lambda: self.leads,
                 clock=self.clock,
                 perf_counter=lambda: self.perf_s,
                 wake=self.wake,
@@ -131,6 +135,26 @@ def test_deciding_goes_on_when_it_may_again_although_nobody_says_so(bench):
         await bench.until(lambda: bench.core.done)
         bench.may = True
         await bench.until(lambda: "decide" in bench.core.done)
+
+    bench.play(script)
+    assert bench.core.done == ["apply a", "decide", "bind"]
+
+
+def test_standby_with_waiting_pods_sleeps_until_it_is_told(bench, monkeypatch):
+    """A standby has nothing to look up: to lead is said aloud."""
+    monkeypatch.setattr(driver_module, "_BLOCKED_SLEEP_S", 0.002)
+    bench.may = bench.leads = False
+
+    async def script(bench):
+        bench.inbox.push(Added(pod("a").obj()))
+        await bench.until(lambda: bench.core.done)
+        await asyncio.sleep(0.005)
+        turns = bench.core.turns
+        await asyncio.sleep(0.05)
+        assert bench.core.turns == turns
+        bench.may = bench.leads = True
+        bench.wake.set()
+        await bench.until(lambda: "bind" in bench.core.done)
 
     bench.play(script)
     assert bench.core.done == ["apply a", "decide", "bind"]

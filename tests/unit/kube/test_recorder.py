@@ -208,6 +208,32 @@ def test_passing_trouble_is_tried_again_after_ten_seconds(failure):
     play(script)
 
 
+@pytest.mark.parametrize("after_s", [0.5, 4, 9.9, 10.1, 73])
+def test_failure_is_tried_again_in_time_whenever_it_comes(after_s):
+    """Who waits for retries sleeps long when there are none, but not past the first that comes meanwhile."""
+
+    async def script(bench):
+        await bench.advance(after_s)
+        bench.server.answers = [500]
+        bench.emit()
+        await bench.advance(9.9)
+        assert len(bench.server.log) == 1
+        await bench.advance(2.7)
+        assert len(bench.server.events) == 1
+
+    play(script)
+
+
+def test_nobody_wakes_up_often_for_retries_that_are_not_there():
+    async def script(bench):
+        sleeps, sleep = [], bench.recorder._sleep
+        bench.recorder._sleep = lambda duration_s: (sleeps.append(duration_s), sleep(duration_s))[1]
+        await bench.advance(600)
+        assert len(sleeps) <= 61
+
+    play(script)
+
+
 def test_twelve_failures_are_enough():
     async def script(bench):
         bench.server.answers = [500] * 20
