@@ -29,7 +29,7 @@ help:
 	@echo "make bench-quick       side by side with kube-scheduler, about 8 minutes"
 	@echo "make bench             the same with every workload, at most 75 minutes"
 	@echo "make bench-core        the engine alone, without an API server, a quarter of an hour"
-	@echo "make bench-evidence    what docs/performance.md is made from, 35 minutes, and the page itself"
+	@echo "make bench-evidence    a shorter bench of 35 minutes at other sizes, and the page from it"
 
 # --- environments ----------------------------------------------------------------------------------------------------
 
