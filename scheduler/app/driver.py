@@ -27,7 +27,7 @@ _MAX_ITEMS_A_TURN = 512
 _DECIDE_S = 0.002
 _LONGEST_SLEEP_S = 30.0
 _BLOCKED_SLEEP_S = 0.25
-"""Longest sleep while pods are ready and may not be decided: nobody tells when the lease has been renewed."""
+"""Longest sleep of a leader with ready pods that may not be decided: nobody tells when the lease has been renewed."""
 
 
 class Core(Protocol):

@@ -9,7 +9,7 @@ States of an event::
         └──▶ queued ──▶ counted in its series, nothing to write
                 └─────▶ posted ──ok──▶ done
                           ├─ refused by the server ─▶ dropped (counted, logged)
-                          └─ no answer, 429, 5xx, lease not held ─▶ tried again after 10 s ± 25 %, 12 times ─▶ dropped
+                          └─ no answer, 429, 5xx, lease not held ─▶ tried again after 10 to 12.5 s, 12 times ─▶ dropped
 
 If the server has no ``events.k8s.io/v1`` (asked once, at the start), events go to ``v1``.
 
@@ -284,7 +284,7 @@ class EventRecorder:
                     await self._post(post)
 
     def _to_next_retry_s(self) -> float:
-        """Return how long nothing can become due: what fails from now on is due after ``_RETRY_S`` at the earliest."""
+        """Return how long no retry can become due: what fails from now on is due after ``_RETRY_S`` at the earliest."""
         if not self._retries:
             return _RETRY_S
         return min(max((self._retries[0][0] - self._now_ns()) / 1e9, _YIELD_STEP_S), _RETRY_S)

@@ -516,7 +516,7 @@ class SchedulingQueue:
         return info.gating_plugin in self._hints.asked(event)
 
     def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str, *, is_own_update: bool = False) -> bool:
-        """Put a pod where the strategy says; return whether it may be popped (now or early)."""
+        """Put a pod where the strategy says; return whether that is activeQ or backoffQ."""
         if strategy is Strategy.SKIP:
             self._unschedulable.put(info, label)
             return False

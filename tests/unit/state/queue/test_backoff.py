@@ -127,6 +127,7 @@ def test_a_pod_that_was_rejected_many_times_waits_after_its_own_updates(backoff,
     info = failed("a", 100, "Fit", failures=failures)
     backoff.add(info, "x", is_own_update=is_own_update)
     backoff.refresh(info)
+    assert len(backoff) == 1
     assert backoff.num_poppable == int(goes_early)
     assert (backoff.pop() is info) == goes_early
     if not goes_early:
