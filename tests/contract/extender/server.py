@@ -46,7 +46,10 @@ async def _endless(request: web.Request, _question: Any) -> web.StreamResponse:
     response = web.StreamResponse()
     await response.prepare(request)
     for _ in range(1024):
+        if request.transport is None or request.transport.is_closing():
+            break  # nobody reads any more; writing on would keep the next caller waiting
         await response.write(b" " * (1 << 20))
+        await asyncio.sleep(0)  # a write that need not wait lets nobody else have a turn
     return response
 
 
