@@ -43,7 +43,8 @@ LABEL org.opencontainers.image.title="podium" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-ENV MALLOC_ARENA_MAX=2
+ENV MALLOC_ARENA_MAX=2 \
+    PATH=/app/.venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 COPY --from=build /app/.venv /app/.venv
 USER 65532:65532
 EXPOSE 10259

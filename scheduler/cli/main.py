@@ -2,6 +2,7 @@
 
     podium run            the daemon, with kube-scheduler's flags
     podium check-config   says what is wrong with a configuration file
+    podium doctor         says whether rights, lease and names are as they should be
     podium plugins        lists the plugins on offer, and where they come from
     podium simulate       decides for cases or manifests without a cluster
     podium demo           shows the daemon on an embedded API server
@@ -26,6 +27,7 @@ __all__ = ["entry", "main"]
 _COMMANDS = {
     "run": ("scheduler.cli.run:run", "run the scheduler (kube-scheduler's flags; see podium run --help)"),
     "check-config": ("scheduler.cli.check_config:check_config", "say what is wrong with a configuration file"),
+    "doctor": ("scheduler.cli.doctor:doctor", "say whether rights, lease and names are as they should be"),
     "plugins": ("scheduler.cli.plugins:plugins", "list the plugins on offer, and where they come from"),
     "simulate": ("scheduler.cli.simulate:simulate", "decide for cases or manifests without a cluster"),
     "demo": ("scheduler.cli.demo:demo", "show the scheduler on an embedded API server"),

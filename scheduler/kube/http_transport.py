@@ -55,6 +55,7 @@ class HttpTransport:
     Args:
         credentials: server and identity, looked at before every request.
         user_agent: of all requests.
+        extra_fields: further header lines of all requests, each with its end (see ``kube.impersonation``).
         pool_size: requests in flight; further ones wait inside their time limit.
         limiter: our own rate limit (``qps``/``burst``), or None.
         observe: told of every request.
@@ -70,6 +71,7 @@ class HttpTransport:
         credentials: Credentials,
         *,
         user_agent: str = USER_AGENT,
+        extra_fields: str = "",
         pool_size: int = POOL_SIZE,
         limiter: TokenBucket | None = None,
         observe: RequestObserver | None = None,
@@ -85,7 +87,7 @@ class HttpTransport:
         address = self._host + self._base_path
         if not is_request_target(address):
             raise CredentialsError(f"the server's address cannot be used: {cut(ascii(address))} is not plain ASCII")
-        self._common = f"Host: {self._host}\r\nUser-Agent: {user_agent}\r\n{_accepting(JSON)}"
+        self._common = f"Host: {self._host}\r\nUser-Agent: {user_agent}\r\n{extra_fields}{_accepting(JSON)}"
         self._fields = self._common
         self._token: str | None = None
         self._tls = credentials.tls()

@@ -1,4 +1,4 @@
-"""Reviews: asking the API server who a caller is (TokenReview) and what they may do (SubjectAccessReview).
+"""Reviews: asking the API server who a caller is (TokenReview) and what they may do (SubjectAccessReview), or we may.
 
 Answers, yes and no alike, are kept for 10 s in bounded caches; failures are not kept. A review that cannot be made is
 a ``ReviewUnavailableError``, and callers deny. Tokens are never stored: a cache knows them by a keyed hash whose key
@@ -30,6 +30,7 @@ __all__ = [
     "ReviewUnavailableError",
     "TokenReviewer",
     "User",
+    "own_access",
 ]
 
 CACHE_TTL_S: Final = 10.0
@@ -76,6 +77,7 @@ class Resource:
     namespace: str = ""
     name: str = ""
     version: str = "v1"
+    subresource: str = ""
 
     def manifest(self) -> dict[str, Any]:
         """Return the part of the review's spec."""
@@ -84,6 +86,7 @@ class Resource:
             "group": self.group,
             "version": self.version,
             "resource": self.resource,
+            "subresource": self.subresource,
             "namespace": self.namespace,
             "name": self.name,
         }
@@ -92,7 +95,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The answer of a SubjectAccessReview."""
+    """The answer of a SubjectAccessReview, or of a SelfSubjectAccessReview."""
 
     is_allowed: bool
     reason: str = ""
@@ -150,15 +153,37 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus | None = None
 
 
-async def _review(transport: Transport, path: str, kind: str, spec: Mapping[str, Any]) -> bytes:
+async def _review(
+    transport: Transport, path: str, kind: str, spec: Mapping[str, Any], timeout_s: float = _TIMEOUT_S
+) -> bytes:
     group_version = path.removeprefix("/apis/").rpartition("/")[0]
     body = msgspec.json.encode({"apiVersion": group_version, "kind": kind, "spec": spec})
     try:
-        answer = raise_for_status(await transport.request("POST", path, body=body, timeout_s=_TIMEOUT_S))
+        answer = raise_for_status(await transport.request("POST", path, body=body, timeout_s=timeout_s))
     except KubeError as error:
         msg = f"{kind} could not be made: {error}"
         raise ReviewUnavailableError(msg) from error
     return answer.body
+
+
+def _access_in(answer: bytes, kind: str) -> Access:
+    try:
+        status = msgspec.json.decode(answer, type=_AccessReview).status
+    except msgspec.MsgspecError as error:
+        raise ReviewUnavailableError(f"{kind} was answered with something else") from error
+    if status is None:
+        raise ReviewUnavailableError(f"{kind} was answered without a status")
+    return Access(status.allowed and not status.denied, status.reason)
+
+
+async def own_access(transport: Transport, attributes: NonResource | Resource, *, timeout_s: float) -> Access:
+    """Return whether the identity behind ``transport`` may do this; asked anew each time.
+
+    Raises:
+        ReviewUnavailableError: the API server did not answer.
+    """
+    path, kind = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "SelfSubjectAccessReview"
+    return _access_in(await _review(transport, path, kind, attributes.manifest(), timeout_s), kind)
 
 
 class TokenReviewer:
@@ -237,12 +262,5 @@ class AccessReviewer:
             "extra": dict(user.extra),
             **attributes.manifest(),
         }
-        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        answer = await _review(self._transport, path, "SubjectAccessReview", spec)
-        try:
-            status = msgspec.json.decode(answer, type=_AccessReview).status
-        except msgspec.MsgspecError as error:
-            raise ReviewUnavailableError("SubjectAccessReview was answered with something else") from error
-        if status is None:
-            raise ReviewUnavailableError("SubjectAccessReview was answered without a status")
-        return Access(status.allowed and not status.denied, status.reason)
+        path, kind = "/apis/authorization.k8s.io/v1/subjectaccessreviews", "SubjectAccessReview"
+        return _access_in(await _review(self._transport, path, kind, spec), kind)

@@ -154,6 +154,13 @@ print(broken)
     assert set(eval(python(image, tmp_path, code))) <= {"scheduler.kube.exec_credentials"}
 
 
+def test_the_command_is_found_by_its_name(image: Image, tmp_path: Path) -> None:
+    """As `kubectl exec deploy/podium -- podium doctor` looks for it."""
+    result = inside(image, tmp_path, "podium", "doctor", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("usage: podium doctor")
+
+
 def test_a_credential_plugin_is_refused_with_advice(image: Image, tmp_path: Path) -> None:
     """The image has no client for it; the error says so, in place of a traceback."""
     files = tmp_path / "files"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -31,17 +35,38 @@ def test_the_page_has_a_row_for_each_right() -> None:
     assert documented().keys() == deployed()
 
 
+def is_named(kubeconfig: Path, right: Right) -> bool:
+    """Tell whether `podium doctor` names the right that an identity lacks, names no other, and ends with 1."""
+    command = [sys.executable, "-m", "scheduler", "doctor", "--kubeconfig", str(kubeconfig), "-o", "json"]
+
+    def diagnosed() -> bool:
+        # Roles are new; the API server's authorizer learns of them a moment later, one after another.
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+        assert done.stdout, f"the doctor said nothing: {done.stderr}"
+        checks = json.loads(done.stdout)["checks"]
+        return done.returncode == 1 and [it["right"] for it in checks if it["status"] == "missing"] == [str(right)]
+
+    try:
+        return eventually(diagnosed, f"{right} to be named alone", timeout_s=PATIENCE_S, poll_s=1.0)
+    except AssertionError as error:
+        print(error)
+        return False
+
+
 class Deprived:
     """A scheduler without one right, in a namespace of its own."""
 
-    def __init__(self, plane: ControlPlane, right: Right, number: int, proxy: FaultProxy | None = None) -> None:
+    def __init__(
+        self, plane: ControlPlane, right: Right, number: int, proxy: Callable[[], FaultProxy] | None = None
+    ) -> None:
         self.plane = plane
         self.right = right
         self.cluster = Cluster(plane, f"right-{number}")
         self.user = self.cluster.namespace
         kubeconfig = identity_without(plane, self.user, right)
+        self.is_named = is_named(kubeconfig, right)
         if proxy is not None:
-            kubeconfig = proxy.kubeconfig(kubeconfig)
+            kubeconfig = proxy().kubeconfig(kubeconfig)
         is_elected = right.resource == "leases"
         self.cluster.create(self.cluster.node(cpu="4"))
         self.daemon = Daemon(plane, kubeconfig, profiles=[self.cluster.scheduler], elect=is_elected)
@@ -269,19 +294,26 @@ SPECIAL: dict[str, Callable[[Deprived], None]] = {
 }
 
 
-def take_away(bench: FaultBench, right: Right, number: int) -> str:
-    """Run a scheduler without the right and hold it to the page; returns what went wrong, or nothing."""
+def swallowing(bench: FaultBench, stack: contextlib.ExitStack) -> FaultProxy:
+    """Start a proxy that keeps the first binding's answer to itself, and what the watch says of it for ten seconds."""
+    proxy = FaultProxy.start(bench.plane, seed=bench.seed, log_file=bench.directory / "proxy-rights.jsonl")
+    stack.callback(proxy.stop)
+    proxy.add(Rule(Match(verb="create", resource="pods/binding", nth=1), DropAnswer()))
+    late = HoldLines(10.0, Lines(types=("MODIFIED",)))
+    proxy.add(Rule(Match(verb="watch", resource="pods", window_s=(0.0, 60.0)), late))
+    return proxy
+
+
+def take_away(bench: FaultBench, right: Right, number: int) -> tuple[str, bool]:
+    """Run a scheduler without the right and hold it to the page.
+
+    Returns what went wrong, or nothing, and whether the doctor named the right.
+    """
     with contextlib.ExitStack() as stack:
-        proxy = None
-        if str(right) == "get pods":
-            proxy = FaultProxy.start(bench.plane, seed=bench.seed, log_file=bench.directory / "proxy-rights.jsonl")
-            stack.callback(proxy.stop)
-            proxy.add(Rule(Match(verb="create", resource="pods/binding", nth=1), DropAnswer()))
-            late = HoldLines(10.0, Lines(types=("MODIFIED",)))
-            proxy.add(Rule(Match(verb="watch", resource="pods", window_s=(0.0, 60.0)), late))
         if right.resource == "leases":
             stack.enter_context(_election)
             bench.plane.request("DELETE", LEASE_PATH)
+        proxy = (lambda: swallowing(bench, stack)) if str(right) == "get pods" else None
         deprived = Deprived(bench.plane, right, number, proxy)
         stack.callback(deprived.close)
         try:
@@ -290,24 +322,29 @@ def take_away(bench: FaultBench, right: Right, number: int) -> str:
             assert deprived.daemon.process.is_running != is_lease_lost, "the process ended"
             assert "Traceback" not in deprived.daemon.log()
         except AssertionError as error:
-            return f"without {right}: {error}"
-        return ""
+            return f"without {right}: {error}", deprived.is_named
+        return "", deprived.is_named
 
 
 @pytest.mark.timeout(1200)
 @fault(48, "each right of the deployed role taken away, one after another")
 def test_each_right_is_missed_as_documented(bench: FaultBench) -> None:
-    """No crash, the documented degradation, and a message that names the right; a neighbour with all of them is at rest."""
+    """No crash, the documented degradation, and a message that names the right, as does the doctor; a neighbour with all
+    of them is at rest."""
     bench.scheduler("a", elect=False)
     bench.cluster.create(bench.cluster.node())
     load = bench.load(50, 10.0)
     rights = sorted(deployed())
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        wrong = list(filter(None, pool.map(lambda it: take_away(bench, it[1], it[0]), enumerate(rights))))
+        seen = list(pool.map(lambda it: take_away(bench, it[1], it[0]), enumerate(rights)))
+    wrong = [problem for problem, _ in seen if problem]
+    unnamed = [str(right) for right, (_, named) in zip(rights, seen, strict=True) if not named]
     print("\n\n".join(wrong))
     load.wait_created()
     bench.settle()
     bench.figure("rights taken away", exactly(len(documented())), len(rights))
     bench.figure("not as documented", exactly(0), len(wrong))
+    bench.figure("rights that the doctor did not name", exactly(0), len(unnamed))
+    assert not unnamed, f"the doctor does not name, or not alone: {unnamed}"
     assert not wrong, re.sub(r"\n.*", "", "; ".join(wrong))
     bench.verdict()

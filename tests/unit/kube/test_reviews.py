@@ -14,6 +14,7 @@ from scheduler.kube.reviews import (
     ReviewUnavailableError,
     TokenReviewer,
     User,
+    own_access,
 )
 from scheduler.kube.transport import Response
 
@@ -177,3 +178,50 @@ def test_different_users_paths_and_objects_are_asked_apart(clock):
         "resource": "pods",
         "namespace": "shop",
     }
+
+
+# --- what we may do --------------------------------------------------------------------------------------------------
+
+LEASE = Resource("get", "leases", "coordination.k8s.io", "kube-system", "podium")
+
+
+def own(api, attributes):
+    return asyncio.run(own_access(api, attributes, timeout_s=1))
+
+
+@pytest.mark.parametrize(
+    ("status", "is_allowed"),
+    [({"allowed": True}, True), ({"allowed": False}, False), ({"allowed": True, "denied": True}, False), ({}, False)],
+)
+def test_own_access(status, is_allowed):
+    """The server knows who asks; the review names nobody."""
+    api = Api(status)
+
+    assert own(api, LEASE).is_allowed == is_allowed
+    method, path, body = api.asked[0]
+    assert (method, path) == ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+    assert body["kind"] == "SelfSubjectAccessReview"
+    assert body["spec"] == {
+        "resourceAttributes": {
+            "verb": "get",
+            "group": "coordination.k8s.io",
+            "version": "v1",
+            "resource": "leases",
+            "namespace": "kube-system",
+            "name": "podium",
+        }
+    }
+
+
+def test_own_access_to_a_subresource():
+    api = Api({"allowed": True})
+    own(api, Resource("create", "pods", subresource="binding"))
+    attributes = api.asked[0][2]["spec"]["resourceAttributes"]
+    assert (attributes["resource"], attributes["subresource"]) == ("pods", "binding")
+
+
+@pytest.mark.parametrize("status", [403, "junk", None, TransportError("gone", sent=True)], ids=str)
+def test_own_access_that_nobody_tells(status):
+    """No answer is neither yes nor no."""
+    with pytest.raises(ReviewUnavailableError, match="SelfSubjectAccessReview"):
+        own(Api(status), LEASE)
