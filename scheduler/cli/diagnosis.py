@@ -21,7 +21,7 @@ from scheduler.kube.reviews import Resource, own_access
 from scheduler.kube.transport import Transport
 from scheduler.telemetry.metrics import EMULATED_VERSION
 
-__all__ = ["MISSING", "OK", "OLDEST_SERVER", "WARNING", "Diagnosis", "Finding"]
+__all__ = ["MISSING", "OK", "OLDEST_SERVER", "WARNING", "Diagnosis", "Finding", "one_line"]
 
 OK, MISSING, WARNING = "ok", "missing", "warning"
 
@@ -77,8 +77,10 @@ class Diagnosis:
         self._server = server
         self._election = configuration.leader_election
         self._profiles = [profile.scheduler_name for profile in configuration.profiles]
-        self._plugins = _default_plugins(configuration)
+        # A live profile may enable any plugin at any time.
+        self._plugins = frozenset(KNOWN_POINTS) if has_live_profiles else _default_plugins(configuration)
         self._rights = (*RIGHTS, *(LIVE_PROFILE_RIGHTS if has_live_profiles else ()))
+        self._has_live_profiles = has_live_profiles
         self._timeout_s = timeout_s
 
     async def findings(self) -> list[Finding]:
@@ -100,7 +102,7 @@ class Diagnosis:
         except ApiError as error:
             if error.status != 403:
                 raise
-            return Finding("api server", WARNING, self._server, f"its version may not be read: {error}")
+            return Finding("api server", WARNING, self._server, f"its version may not be read: {one_line(error)}")
         oldest = ".".join(map(str, OLDEST_SERVER))
         if version.number < OLDEST_SERVER:
             advice = f"older than {oldest}, the oldest that Podium is for: upgrade the cluster first"
@@ -112,7 +114,7 @@ class Diagnosis:
         try:
             name = await own_name(self._transport, timeout_s=self._timeout_s)
         except KubeError as error:
-            return [Finding("identity", WARNING, "", f"the API server does not say who we are: {error}")]
+            return [Finding("identity", WARNING, "", f"the API server does not say who we are: {one_line(error)}")]
         return [Finding("identity", OK, _shown(name), "the rights below are this user's")]
 
     # --- rights ------------------------------------------------------------------------------------------------------
@@ -147,7 +149,7 @@ class Diagnosis:
                 self._transport, election.resource_namespace, election.resource_name, timeout_s=self._timeout_s
             )
         except KubeError as error:
-            return [Finding("lease", WARNING, subject, f"cannot be looked at: {error}")]
+            return [Finding("lease", WARNING, subject, f"cannot be looked at: {one_line(error)}")]
         status, text = _leadership(seen)
         return [Finding("lease", status, subject, text)]
 
@@ -157,11 +159,12 @@ class Diagnosis:
         try:
             pending = await pending_pods(self._transport, timeout_s=self._timeout_s)
         except KubeError as error:
-            return [Finding("pods", WARNING, "", f"pending pods cannot be listed: {error}")]
+            return [Finding("pods", WARNING, "", f"pending pods cannot be listed: {one_line(error)}")]
         ours = [Finding("pods", OK, name, f"{pending.pop(name, 0)} pending") for name in self._profiles]
         others = f"{pending.total()} pending"
         if pending:
-            others += f": {_counted(pending)}. Is one of these names meant to be ours?"
+            live = " (Live profiles count here.)" if self._has_live_profiles else ""
+            others += f": {_counted(pending)}. Is one of these names meant to be ours?{live}"
         return [*ours, Finding("pods", OK, "other schedulers", others)]
 
     async def _default_name(self) -> list[Finding]:
@@ -175,7 +178,7 @@ class Diagnosis:
         except KubeError as error:
             # The deployed rights do not reach to the lease of another.
             is_refused = isinstance(error, ApiError) and error.status == 403
-            text = f"whether kube-scheduler serves this name, too, cannot be seen from its {lease}: {error}"
+            text = f"whether kube-scheduler serves this name, too, cannot be seen from its {lease}: {one_line(error)}"
             return [Finding("profile", OK if is_refused else WARNING, DEFAULT_SCHEDULER_NAME, text)]
         if seen is None or not seen.is_held:
             return [Finding("profile", OK, DEFAULT_SCHEDULER_NAME, f"no kube-scheduler holds {lease}")]
@@ -246,6 +249,11 @@ def _counted(pending: Mapping[str, int]) -> str:
 def _shown(text: str) -> str:
     """Return what others have written as it may stand on a terminal."""
     return cut(text if text and text.isprintable() and " " not in text else ascii(text))
+
+
+def one_line(error: Exception) -> str:
+    """Return what an error says as one line of a terminal, whatever a server has put into it."""
+    return " ".join("".join(char if char.isprintable() else " " for char in str(error)).split())
 
 
 def _default_plugins(configuration: SchedulerConfiguration) -> frozenset[str]:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from scheduler.cli.diagnosis import OK, Diagnosis, Finding
+from scheduler.cli.diagnosis import OK, Diagnosis, Finding, one_line
 from scheduler.config.durations import DurationError, parse_duration
 from scheduler.config.errors import ConfigError
 from scheduler.config.flags import complete, parse_flags
@@ -84,9 +84,9 @@ def doctor(argv: Sequence[str], mounted: Path = MOUNTED) -> int:
         return _fail("\n".join(error.problems))
     except ApiError as error:
         what = "the credentials are not accepted: " if error.status == 401 else ""
-        return _fail(f"{what}{error}")
+        return _fail(f"{what}{one_line(error)}")
     except (KubeError, ReviewUnavailableError) as error:
-        return _fail(str(error))
+        return _fail(one_line(error))
     findings = [examined.finding(), *found]
     (_print_json if options.output == "json" else _print_text)(findings)
     return 0 if all(finding.status == OK for finding in findings) else 1
@@ -137,7 +137,7 @@ def _examined(options: argparse.Namespace, mounted: Path) -> _Examined:
     Raises:
         ConfigError: with everything that is wrong with them.
     """
-    config, settings = options.config, options.options
+    config, settings = options.config or None, options.options or None
     if config is None and settings is None:
         there = [path if path.exists() else None for path in (mounted / "config.yaml", mounted / "options.yaml")]
         config, settings = there

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import socket
 import ssl
+import subprocess
 import time
 import uuid
 from collections.abc import Sequence
@@ -43,6 +44,11 @@ class InstalledPod(Daemon):
         log = plane.directory / f"{self.name}.log"
         self.process = ChildProcess(self.name, self._command(image), log)
 
+    def exec(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command beside the daemon, as `kubectl exec` does: the same user, files and variables."""
+        command = self._sandbox.command(arguments, environment=self._environment)
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
     def get_as(self, token: str, path: str) -> tuple[int, str]:
         """GET as the holder of a token, as a scraper in the cluster would."""
         return self.get(path, anonymous=True, headers={"Authorization": f"Bearer {token}"})
@@ -66,8 +72,9 @@ class InstalledPod(Daemon):
         variables |= {"KUBERNETES_SERVICE_HOST": HOST, "KUBERNETES_SERVICE_PORT": str(self._plane.port)}
         mounts = [*interpreter_mounts(), Mount(image.app, "/app/.venv"), *self._volume_mounts(container)]
         (self._directory / "root").mkdir()
-        sandbox = Sandbox(mounts, self._directory / "root", user=image.user)
-        return sandbox.command([*image.entrypoint, *arguments], environment={**image.environment, **variables})
+        self._sandbox = Sandbox(mounts, self._directory / "root", user=image.user)
+        self._environment = {**image.environment, **variables}
+        return self._sandbox.command([*image.entrypoint, *arguments], environment=self._environment)
 
     # --- volumes -----------------------------------------------------------------------------------------------------
 

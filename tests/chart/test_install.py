@@ -122,7 +122,7 @@ def test_the_server_takes_every_object(value_set: str, plane: ControlPlane) -> N
 
 
 def test_a_newcomers_path(plane: ControlPlane, cluster: Cluster, image: Image) -> None:
-    """README: apply the one file, send a pod that names the scheduler, scrape with a token that may."""
+    """README: apply the one file, send a pod that names the scheduler, ask the doctor, scrape with a token that may."""
     plane.apply(ALL_IN_ONE)
     manifests = documents(ALL_IN_ONE.read_text())
     with running(plane, manifests, image) as pod:
@@ -133,6 +133,11 @@ def test_a_newcomers_path(plane: ControlPlane, cluster: Cluster, image: Image) -
         cluster.create_manifest(hello)
         assert cluster.wait_bound() == {"hello": f"{cluster.namespace}-n"}
         eventually(lambda: cluster.events("hello", "Scheduled"), "the event that tells of it")
+        doctor = pod.exec("podium", "doctor")
+        assert (doctor.returncode, doctor.stderr) == (0, ""), doctor.stdout + doctor.stderr
+        assert {line.split()[0] for line in doctor.stdout.splitlines()} == {"ok"}
+        assert "/etc/podium/config.yaml" in doctor.stdout
+        assert "system:serviceaccount:kube-system:podium" in doctor.stdout
         allowed = make_account(plane, cluster.namespace, "prometheus", "podium-metrics-reader")
         curious = make_account(plane, cluster.namespace, "curious")
         status, text = pod.get_as(allowed, "/metrics")

@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scheduler.app.rights import LIVE_PROFILE_RIGHTS, RIGHTS
+from scheduler.cli import diagnosis
 from scheduler.cli.diagnosis import OLDEST_SERVER
 from scheduler.cli.doctor import AS_DEPLOYED, doctor
 from scheduler.config.load import load
+from scheduler.kube.errors import ApiError
 from scheduler.testing.apiserver import EmbeddedApiServer
 from scheduler.testing.apiserver import http as embedded
 from tests.controlplane.cluster import REPOSITORY
@@ -137,12 +139,13 @@ def test_a_server_that_does_not_tell_its_version(server, run, monkeypatch):
     add_lease(server)
 
     def refuse():
-        raise embedded.ApiStatusError(403, "Forbidden", "no")
+        raise embedded.ApiStatusError(403, "Forbidden", "no\n\x1b[2J")
 
     monkeypatch.setattr(embedded, "version", refuse)
     code, report = run()
 
     assert (code, the(report, "api server")["status"]) == (1, "warning")
+    assert the(report, "api server")["text"] == "its version may not be read: 403 Forbidden: no [2J"
     assert len(of(report, "right")) == len(RIGHTS)
 
 
@@ -207,10 +210,12 @@ def test_what_is_asked(server, run, asked):
     assert {words for words in at if words[2]} == {("create", "pods", "binding"), ("patch", "pods", "status")}
 
 
+_DISABLED = "{multiPoint: {disabled: [{name: DefaultPreemption}, {name: VolumeBinding}]}}"
+
+
 def test_rights_that_the_configuration_does_not_need(run, asked):
     """A profile without the plugin, no election: neither asked for nor missed."""
-    disabled = "{multiPoint: {disabled: [{name: DefaultPreemption}, {name: VolumeBinding}]}}"
-    text = f"leaderElection: {{leaderElect: false}}\nprofiles: [{{schedulerName: p, plugins: {disabled}}}]\n"
+    text = f"leaderElection: {{leaderElect: false}}\nprofiles: [{{schedulerName: p, plugins: {_DISABLED}}}]\n"
     asked.refused |= {"delete pods", "patch persistentvolumes", "get leases", "update leases", "create leases"}
     code, report = run(config=_HEADER + text)
 
@@ -239,6 +244,14 @@ def test_live_profiles_need_more(server, run, asked):
     assert len(of(report, "right")) == len(RIGHTS) + len(LIVE_PROFILE_RIGHTS)
     (missing,) = [found for found in report["checks"] if found["status"] != "ok"]
     assert missing["right"] == "patch schedulerprofiles/status.scheduling.podium.dev"
+
+
+def test_live_profiles_may_enable_what_the_file_does_not(server, run, asked):
+    asked.refused.add("delete pods")
+    profiles = f"profiles: [{{schedulerName: p, plugins: {_DISABLED}}}]\n"
+    _, report = run(config=_HEADER + profiles, options=_OPTIONS + "liveProfiles: {enabled: true}\n")
+
+    assert [found["right"] for found in of(report, "right") if found["status"] != "ok"] == ["delete pods"]
 
 
 # --- lease -----------------------------------------------------------------------------------------------------------
@@ -302,6 +315,16 @@ def test_pending_pods_by_name(server, run):
     ]
 
 
+def test_pending_pods_of_live_profiles(server, run):
+    """Their names do not stand in the configuration."""
+    add_lease(server)
+    add_pod(server, "p", "batch")
+    _, report = run(options=_OPTIONS + "liveProfiles: {enabled: true}\n")
+
+    text = of(report, "pods")[-1]["text"]
+    assert text == "1 pending: batch 1. Is one of these names meant to be ours? (Live profiles count here.)"
+
+
 def test_many_names(server, run):
     """Ten are listed."""
     for number in range(12):
@@ -343,6 +366,26 @@ def test_kube_scheduler_does_not_matter(server, run, lease, config):
     code, report = run(config=config)
 
     assert code == 0, report
+
+
+@pytest.mark.parametrize(("status", "code"), [pytest.param(403, 0, id="not ours"), pytest.param(500, 1, id="broken")])
+def test_kube_scheduler_cannot_be_seen(server, run, monkeypatch, status, code):
+    """The deployed rights end at our own lease: that is said, and nothing is wrong with it."""
+    look = diagnosis.lease_seen
+
+    async def seen(transport, namespace, name, *, timeout_s):
+        if name == "kube-scheduler":
+            raise ApiError(status, "", "refused")
+        return await look(transport, namespace, name, timeout_s=timeout_s)
+
+    monkeypatch.setattr(diagnosis, "lease_seen", seen)
+    add_lease(server)
+    found, report = run(config=_DEFAULT)
+
+    assert found == code
+    assert the(report, "profile")["text"].endswith(
+        f"cannot be seen from its Lease kube-system/kube-scheduler: {status} : refused"
+    )
 
 
 # --- text, arguments, errors -----------------------------------------------------------------------------------------
