@@ -20,6 +20,7 @@ A test asks for the fixture `bench`, is marked with what it is about, and reads 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import random
 import re
@@ -484,6 +485,10 @@ class FaultBench:
         history.elected, history.requests = frozenset(self._elected), self.audit.read()
         history.beliefs, history.unheard = list(self._answers.beliefs), list(self._answers.unheard)
         history.samples = list(self.sampler.samples)
+        try:
+            history.events = self._events()
+        except (OSError, http.client.HTTPException, AssertionError) as error:
+            (directory / "no-events.txt").write_text(f"the API server could not be asked for them: {error}\n")
         history.save(directory / "history.jsonl")
         (directory / "violations.txt").write_text("\n".join(map(str, self.violations)) + "\n")
         (directory / "seed.json").write_text(json.dumps({"seed": self.seed, "test": self.result.test}))

@@ -1,4 +1,4 @@
-"""libfaketime: another wall clock for one process, without touching the machine's.
+"""libfaketime: other clocks for one process, without touching the machine's.
 
 The library comes from the Debian package of that name, unpacked into the user's cache (no root needed), or from
 `PODIUM_FAKETIME`, the path of a ``libfaketime.so.1``.
@@ -55,10 +55,16 @@ def _fetch() -> None:
 
 
 class FakeClock:
-    """The wall clock of one process: the machine's, plus an offset that a test changes while it runs."""
+    """The wall clock of one process: the machine's, plus an offset that a test changes while it runs.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        directory: for the file that tells the process.
+        is_steady_too: the monotonic clocks get the same offset, as if so much time had passed.
+    """
+
+    def __init__(self, directory: Path, *, is_steady_too: bool = False) -> None:
         self._file = directory / "faketime"
+        self._is_steady_too = is_steady_too
         self.set(0)
 
     @property
@@ -68,7 +74,7 @@ class FakeClock:
             "LD_PRELOAD": str(library()),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # as on a machine whose wall clock is set
+            "FAKETIME_DONT_FAKE_MONOTONIC": "0" if self._is_steady_too else "1",
             "FAKETIME_DONT_RESET": "1",
         }
 

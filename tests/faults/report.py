@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.results import RESULTS, ROOT, Result, read
-from tests.faults.sights import NOT_TRIED, SIGHTS
+from tests.faults.sights import SIGHTS
 
 COUNT = 52
 ALERTS_BEGIN, ALERTS_END = "<!-- the alerts, made by tests.faults.report -->", "<!-- end of the alerts -->"
@@ -111,7 +111,6 @@ def alerts() -> str:
     """Return the table of the alerts and the faults that bring them about."""
     head = "| alert | fault | its condition came true |\n|---|--:|---|\n"
     rows = [(s.alert, str(s.number), f"no: {s.short_of}" if s.short_of else "yes") for s in SIGHTS]
-    rows += [(alert, "", f"not tried: {why}") for alert, why in NOT_TRIED.items()]
     return head + "".join(f"| [{a}](runbooks/{a}.md) | {number} | {said} |\n" for a, number, said in sorted(rows))
 
 

@@ -127,14 +127,24 @@ SIGHTS = (
             'podium_certificate_expiry_timestamp_seconds{certificate="client"} - time() < 7 * 86400',
         ),
     ),
+    Sight(
+        "OldestPendingPod",
+        29,
+        "test_hour_that_passes_at_once",
+        shows=(
+            'scheduler_unschedulable_pods{plugin="NodeResourcesFit"} == 1',
+            'scheduler_pending_pods{queue="unschedulable"} == 1',
+            "podium_oldest_pending_pod_age_seconds == 0",
+        ),
+    ),
+    Sight(
+        "MemoryNearLimit",
+        45,
+        "test_memory_limit",
+        unseen=("podium_plugin_info",),
+        shows=("python_gc_objects_uncollectable_total == 0",),
+    ),
 )
-
-NOT_TRIED: Mapping[str, str] = {
-    "OldestPendingPod": "an hour of waiting; promtool tries the rule",
-    "MemoryNearLimit": "the test machines set no limit by control group; promtool tries the rule",
-}
-"""Alerts that no fault test brings about, and why."""
-
 
 SILENT = 'podium_watch_staleness_seconds{kind="Pod"} > 3'
 """Under load a pod is heard of many times a second."""

@@ -238,6 +238,33 @@ def test_wall_clock_jumps(bench: FaultBench, tmp_path: Path) -> None:
     bench.verdict()
 
 
+@fault(29, "an hour passes at once for a scheduler without election")
+def test_hour_that_passes_at_once(bench: FaultBench, tmp_path: Path) -> None:
+    """As for a process that was frozen: it goes on at once, and says that a pod has been pending for an hour."""
+    clock = FakeClock(tmp_path, is_steady_too=True)
+    scheduler = bench.scheduler("a", elect=False, environment=clock.environment)
+    bench.cluster.create(bench.cluster.node("n", pods="300"), bench.cluster.pod("patient").requests(cpu="64"))
+    bench.cluster.wait_unschedulable("patient")
+    load = bench.load(200, 20.0, cpu="1m")
+    load.wait_created(50)
+    clock.set(HOUR_S + 60)
+    passed_s = time.time()
+    eventually(lambda: _oldest_s(scheduler) > HOUR_S, "the pod to have been pending for an hour")
+    bench.sampler.wait_asked(scheduler)
+    bench.settle()
+    bench.figure("N", at_most(3), bench.recovery_s(load, passed_s), "s")
+    bench.cluster.create(bench.cluster.node("roomy", cpu="64"))
+    bench.cluster.wait_bound("patient")
+    eventually(lambda: _oldest_s(scheduler) == 0, "no pod to be pending")
+    bench.settle()
+    bench.figure("restarts", exactly(0), scheduler.restarts)
+    bench.verdict()
+
+
+def _oldest_s(scheduler: SupervisedScheduler) -> float:
+    return scheduler.daemon.metrics().total("podium_oldest_pending_pod_age_seconds")
+
+
 def _jump(clock: FakeClock, seconds: float) -> None:
     for number in range(int(seconds / 3)):
         clock.set((HOUR_S, -HOUR_S, 0, 17)[number % 4])

@@ -1,10 +1,11 @@
-"""The scheduler's own process is short of something: nobody reads its log, the disk is full, no descriptors, half a core."""
+"""The scheduler's own process is short of something: a reader of its log, disk, descriptors, half a core, memory."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -13,9 +14,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.controlplane.cluster import HOST
 from tests.faults.bench import FaultBench, fault
 from tests.faults.loads import Load
+from tests.faults.memory_group import MemoryGroup, memory_group
 from tests.faults.proxy import FaultProxy, Match, ResetPeer, Rule
 from tests.faults.results import at_least, at_most, exactly
 from tests.faults.truth import lies
@@ -26,8 +30,15 @@ NO_READER_S = 60.0
 LINES = 12_000
 """More than the log's queue holds."""
 
+NEAR = 1.05
+"""A limit so many times what the process uses."""
+A_LITTLE = 1 << 20
+
 FULL_S = 20.0
 NO_DESCRIPTORS_S = 6.0
+
+AFTERWARDS = 200
+"""So many pods of a load are created after the end of a fault."""
 
 
 # --- the log ---------------------------------------------------------------------------------------------------------
@@ -204,4 +215,36 @@ def test_no_descriptors_and_half_a_core(bench: FaultBench) -> None:
     bench.settle()
     bench.figure("N after descriptors", at_most(10), bench.recovery_s(load, freed_s), "s")
     bench.figure("bound on half a core, of those created", at_least(0.9), share_bound(bench, load, begun_s, end_s))
+    bench.verdict()
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def group() -> Iterator[MemoryGroup]:
+    """A control group; asked for before the bench, it is there until the bench has ended all schedulers."""
+    with memory_group() as made:
+        yield made
+
+
+@fault(45, "the memory of its control group nearly used, then all of it: killed, started again without a limit (L1)")
+def test_memory_limit(group: MemoryGroup, bench: FaultBench) -> None:
+    """It says how near it is; the kernel's end is a crash as any other, after which it or the standby goes on."""
+    scheduler = bench.scheduler("a", wrapper=group.wrapper)
+    bench.scheduler("b")
+    assert bench.leader is scheduler
+    load = bench.load_l1(pods=5_000)
+    load.wait_created(100)
+    group.limit(int(scheduler.daemon.metrics().total("process_resident_memory_bytes") * NEAR))
+    bench.sampler.wait_asked(scheduler)
+    bench.figure("times killed near the limit", exactly(0), group.kills)
+    group.limit(group.usage_bytes + A_LITTLE)
+    killed_s = scheduler.wait_exit(-signal.SIGKILL)
+    group.no_limit()
+    bench.figure("times killed by the kernel", at_least(1), group.kills)
+    load.end_after(AFTERWARDS)
+    scheduler.wait_ready()
+    bench.settle()
+    bench.figure("N after the kill, a lease of 15 s included", at_most(20), bench.recovery_s(load, killed_s), "s")
     bench.verdict()
