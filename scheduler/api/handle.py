@@ -110,6 +110,9 @@ class Handle(Protocol):
             LookupError: no enabled plugin asked for the kind, or the API server does not serve it.
         """
 
+    def is_placed(self, uid: PodUid) -> bool:
+        """Say whether the pod takes room on a node at this moment: bound, or on its way there."""
+
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
         """Return the pods nominated to run on the node once others have left it."""
 

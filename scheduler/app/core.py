@@ -297,6 +297,7 @@ class Core:
             random=around.random,
             nodes=lambda: self.snapshot,
             lister=listers,
+            is_placed=lambda uid: self.cache.get_pod(uid) is not None,
             bind=around.bind,
             patch=around.patch,
             sleep=around.sleep,

@@ -79,6 +79,7 @@ class EngineServices:
         random: the engine's chance.
         nodes: returns the snapshot of the running cycle.
         lister: returns the store of a watched kind; raises LookupError if the kind is not watched.
+        is_placed: says whether the cache has a pod.
         bind: posts a binding and settles its outcome.
         emit: records a Kubernetes event.
         call_soon_threadsafe: runs a callback on the scheduling thread; any thread may call it.
@@ -101,6 +102,7 @@ class EngineServices:
     random: Random
     nodes: Callable[[], NodesView]
     lister: Callable[[type[Any]], Lister[Any]]
+    is_placed: Callable[[PodUid], bool]
     bind: Callable[[Pod, str], Awaitable[Status | None]]
     emit: Callable[[EmitEvent], None]
     call_soon_threadsafe: Callable[[Callable[[], None]], None]
@@ -168,6 +170,10 @@ class ProfileHandle:
     def lister(self, kind: type[K]) -> Lister[K]:
         """Return the store of a watched kind."""
         return cast("Lister[K]", self._services.lister(kind))
+
+    def is_placed(self, uid: PodUid) -> bool:
+        """Say whether the cache has the pod, bound or assumed."""
+        return self._services.is_placed(uid)
 
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
         """Return the pods nominated to run on the node."""

@@ -47,6 +47,7 @@ class Engine:
             random=random.Random(1),
             nodes=lambda: self.snapshot,
             lister=stores.of,
+            is_placed=lambda uid: cache.get_pod(uid) is not None,
             bind=None,
             emit=None,
             call_soon_threadsafe=None,

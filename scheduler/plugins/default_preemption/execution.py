@@ -1,11 +1,14 @@
 """Execution: the victims go in the background, and the pod waits at the gate meanwhile.
 
     start ──▶ WAITING (gate closed) ──▶ LAST (the last victim is asked to go) ──▶ ended (gate open)
-                                          gate opens once the watch shows that victim gone or going
+                                          gate opens once that victim is gone, going, or on no node any more
 
 Without the gate a pod that is woken by its first victim's end would be tried again before the others are gone, and
 evict more pods. The state LAST exists because the watch may be faster than the answer to our request: an event that
 found the gate closed would be lost, and nothing else would wake the pod. Source: ``executor.go``, KEP 4832.
+
+A victim whose binding was under way may go back to the queue because that binding fails. Its place is free then, and its
+own end, that of a pending pod, wakes nobody.
 
 A victim is *leaving* from the decision on until the watch shows it terminating or gone, which may be after the answer.
 """
@@ -68,7 +71,10 @@ class Execution:
         if last is None:
             return True
         newest = self._pods.get(last.pod_key)
-        return newest is not None and newest.uid == last.uid and not newest.is_terminating
+        if newest is None or newest.uid != last.uid or newest.is_terminating:
+            return False
+        # differs: upstream misses the end of a binding here.
+        return self._handle.is_placed(last.pod_uid)
 
     def is_leaving(self, pod: Pod) -> bool:
         """Say whether the pod, which runs on some node, is being evicted, even if the watch does not show it yet."""
@@ -87,8 +93,11 @@ class Execution:
         )
 
     def _only_last_left(self, pod: Pod, last: Pod) -> None:
-        if pod.uid in self._last:
-            self._last[pod.uid] = last
+        if pod.uid not in self._last:
+            return
+        self._last[pod.uid] = last
+        if not self._handle.is_placed(last.pod_uid):
+            self._handle.activate({pod.pod_key: pod})  # its place became free while the gate was closed
 
     def _ended(self, pod: Pod, node_name: str, going: tuple[Pod, ...], error: Exception | None, was_gone: bool) -> None:
         self._last.pop(pod.uid, None)

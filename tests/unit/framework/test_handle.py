@@ -31,6 +31,7 @@ def services(clock, snapshot_of):
         random=random.Random(1),
         nodes=lambda: snapshot,
         lister=Stores().of,
+        is_placed=lambda uid: uid == WEB.pod_uid,
         bind=lambda pod, node_name: ("bound", pod, node_name),
         emit=calls.append,
         call_soon_threadsafe=lambda callback: callback(),
@@ -46,6 +47,7 @@ def test_handle(services, clock):
     assert (handle.profile_name, handle.clock, handle.random) == ("batch", clock, engine.random)
     assert list(handle.nodes().names) == ["n1"]
     assert list(handle.lister(Node).list()) == []
+    assert [handle.is_placed(uid) for uid in (WEB.pod_uid, "another")] == [True, False]
     assert handle.bind(WEB, "n1") == ("bound", WEB, "n1")
     handle.emit_event(WEB, kind="Normal", reason="R", action="A", note="N")
     handle.call_soon_threadsafe(lambda: calls.append("soon"))

@@ -18,6 +18,10 @@ class Handle:
     def __init__(self, nominated=()):
         self.nominated = nominated
         self.evictions, self.cleared, self.activated = [], [], []
+        self.placed = {each.pod_uid for each in (A, B, GOING)}
+
+    def is_placed(self, uid):
+        return uid in self.placed
 
     def nominated_pods(self, node_name):
         return self.nominated
@@ -82,6 +86,32 @@ def test_last_victim(pods, successor, waits):
     if successor is not None:
         pods.put(successor)
     assert made.is_waiting(POD) is waits
+
+
+def test_last_victim_whose_binding_fails(pods):
+    """Its place is free with its end on the way to the node: that event finds the gate open."""
+    pods.put(pod("b").obj())
+    handle = Handle()
+    made = execution(handle, pods)
+    made.start(POD, "n1", Victims((B,)))
+    handle.evictions[0].on_last()
+    assert made.is_waiting(POD)
+    handle.placed.remove(B.pod_uid)
+    assert not made.is_waiting(POD)
+    assert handle.activated == [], "the event wakes it"
+
+
+def test_last_victim_whose_binding_failed_while_others_went(pods):
+    """The event found the gate closed, and another one may never come."""
+    pods.put(pod("b").obj())
+    handle = Handle()
+    made = execution(handle, pods)
+    made.start(POD, "n1", Victims((A, B)))
+    handle.placed.remove(B.pod_uid)
+    assert made.is_waiting(POD)
+    handle.evictions[0].on_last()
+    assert not made.is_waiting(POD)
+    assert handle.activated == [{POD.pod_key: POD}]
 
 
 @pytest.mark.parametrize(
