@@ -265,7 +265,7 @@ class Reflector:
     async def _compare_version(self) -> None:
         """Relist if the server is older than what we know from it."""
         newest = await self.read_version(LIST_TIMEOUT_S)
-        self._heard()
+        self._heard_from_server()  # which says nothing of the watch: something between may swallow it alone
         self._may_be_rewound = False
         if is_older(newest, self.stats.last_resource_version):
             self._need_list("rewound")

@@ -64,6 +64,13 @@ SIGHTS = (
         pages=("last heard",),
     ),
     Sight(
+        "WatchStale",
+        11,
+        "test_watches_silent_for_an_hour",
+        shows=('podium_watch_streams_ended_total{cause="silent"} > 0',),
+        pages=("last heard",),
+    ),
+    Sight(
         "CacheDrift",
         12,
         "test_lost_lines",

@@ -6,11 +6,13 @@ import http.client
 import json
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from scheduler.testing.pod_builder import PodBuilder
 from tests.faults.bench import FaultBench, fault
+from tests.faults.faketime import FakeClock
 from tests.faults.history.audit import lists
 from tests.faults.loads import L2_PODS, l2_nodes
 from tests.faults.proxy import (
@@ -32,6 +34,7 @@ from tests.faults.results import at_least, at_most, exactly
 from tests.faults.supervisor import SupervisedScheduler
 from tests.integration.api import condition, eventually
 
+HOUR_S = 3600.0
 WATCHES = Match(verb="watch")
 POD_WATCH = Match(verb="watch", resource="pods")
 CHANGES = Lines(types=("ADDED", "MODIFIED", "DELETED"))
@@ -175,6 +178,34 @@ def test_silent_pod_watch(bench: FaultBench) -> None:
     bench.figure("pods bound", exactly(300), by_node(bench).total())
     assert proxy.record.errors == []
     bench.verdict()
+
+
+@fault(11, "every watch in a black hole for an hour that passes at once, without election")
+def test_watches_silent_for_an_hour(bench: FaultBench, tmp_path: Path) -> None:
+    """They are opened anew in vain; it says since when it has heard nothing, and goes on once it hears again."""
+    clock = FakeClock(tmp_path, is_steady_too=True)
+    scheduler = bench.scheduler("a", elect=False, proxied=True, environment=clock.environment)
+    proxy = proxy_of(scheduler)
+    bench.cluster.create(bench.cluster.node(), bench.cluster.pod("first"))
+    bench.cluster.wait_bound("first")
+    watches = opened(proxy)
+    hole = proxy.add(Rule(WATCHES, Blackhole()))
+    clock.set(HOUR_S)
+    eventually(lambda: opened(proxy) > watches, "the pods' watch to be opened anew", timeout_s=60.0)
+    eventually(lambda: stalest_s(scheduler) >= HOUR_S, "the silence to be told")
+    bench.sampler.wait_asked(scheduler)
+    load = bench.load(50, 50.0, cpu="1m")
+    load.wait_created()
+    hole.remove()
+    end_s = time.time()
+    bench.settle(120)
+    bench.figure("N", at_most(10), max(bench.bound_at().values()) - end_s, "s")
+    bench.figure("restarts", exactly(0), scheduler.restarts)
+    bench.verdict()
+
+
+def stalest_s(scheduler: SupervisedScheduler) -> float:
+    return max(age_s for _, age_s in scheduler.daemon.metrics().series("podium_watch_staleness_seconds"))
 
 
 def foreign(bench: FaultBench, name: str, node_name: str) -> PodBuilder:

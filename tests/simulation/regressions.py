@@ -103,5 +103,26 @@ REGRESSIONS = {
         ),
         faults=(Fault("late", 1.6585023502044716, 13.738838897492771, -1, 0.7),),
     ),
+    "a victim's binding failed while its preemptor waited at the gate, which heard nothing of the room": Plan(
+        seed=15022255,
+        replicas=1,
+        deeds=(
+            Deed(0.0, "create_node", "n0", 4, "pool-0"),
+            Deed(1.9473776389802788, "create_pod", "p10", 1, "pool-0"),
+            Deed(2.679687557751201, "create_pod", "p7", 1, "pool-1"),
+            Deed(3.4028681606755775, "create_picky_pod", "p12", 1, "pool-0"),
+            Deed(6.008770524491499, "create_pod", "p5", 1, "pool-1"),
+            Deed(6.193203918989355, "create_pod", "p6", 1, "pool-0"),
+            Deed(8.573335621201016, "create_volume_pod", "v1", 1, "made"),
+            Deed(12.333078008760669, "create_picky_pod", "p1", 1, "pool-1"),
+            Deed(18.209732163008592, "create_volume_pod", "v3", 2, "nowhere"),
+            Deed(21.371010472295787, "create_urgent_pod", "p0", 1, "pool-0"),
+        ),
+        faults=(
+            Fault("lost_request", 2.6529376430256404, 22.270836885648663, 0, 0.5),
+            Fault("lost_answer", 0.09789999090485724, 13.288053833140854, -1, 0.7),
+            Fault("late", 0.09789999090485724, 13.288053833140854, -1, 0.7),
+        ),
+    ),
 }
 """What was wrong -> the plan that showed it."""

@@ -7,8 +7,8 @@ Without the gate a pod that is woken by its first victim's end would be tried ag
 evict more pods. The state LAST exists because the watch may be faster than the answer to our request: an event that
 found the gate closed would be lost, and nothing else would wake the pod. Source: ``executor.go``, KEP 4832.
 
-A victim whose binding was under way may go back to the queue because that binding fails. Its place is free then, and its
-own end, that of a pending pod, wakes nobody.
+A victim that is on its way to the node may go back to the queue, because its binding fails. Its place is free then, and
+its own end, that of a pending pod, wakes nobody.
 
 A victim is *leaving* from the decision on until the watch shows it terminating or gone, which may be after the answer.
 """

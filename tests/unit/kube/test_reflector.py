@@ -430,6 +430,13 @@ def test_staleness_is_the_time_without_a_word_from_the_server():
     assert run.reflector.staleness_s == pytest.approx(40.0 + sum(run.delays))
 
 
+def test_server_that_answers_all_but_watches_is_not_heard():
+    """Something between may swallow long requests only; that it has no newer version is no sign of the watch."""
+    run = Run(listing(10), Stream(bookmark(11), lasts_s=40.0), RESET, listing(11), RESET, listing(11), RESET)
+    assert [call for call, _ in run.server.calls] == ["list", "watch", *("watch", "list") * 2, "watch"]
+    assert run.reflector.staleness_s == pytest.approx(40.0 + sum(run.delays))
+
+
 def test_relist_on_request_interrupts_a_quiet_stream():
     """The comparer asks for a list when it finds that an event was lost."""
 
