@@ -230,6 +230,7 @@ def test_rival_binds_first(bench: FaultBench) -> None:
     cluster.create(*(cluster.node(f"n{i}", cpu="40") for i in range(10)))
     cluster.create(cluster.node("theirs", cpu="200", pods="200").taint("reserved"))
     theirs = f"{cluster.namespace}-theirs"
+    bench.sampler.wait_asked(scheduler)  # a rate is the difference to what was so before
     for batch in range(5):
         with bench.failpoints.paused(BEFORE_SEND, match=f"/sure-{batch}-") as moment:
             sure = [f"sure-{batch}-{i}" for i in range(20)]
