@@ -110,7 +110,7 @@ class SchedulingThread:
         self._metrics = metrics
         self._may_write = may_write
         self._outside = outside or Outside()
-        self._connect = connect or functools.partial(connect_by_http, completed, credentials, metrics)
+        self._connect = connect or functools.partial(connect_by_http, completed, credentials, metrics, may_write)
         self._clock = self._outside.clock
         self._random = self._outside.random
         self._bind_limit = bind_limit(completed)

@@ -42,11 +42,17 @@ __all__ = ["POOL_SIZE", "USER_AGENT", "HttpTransport"]
 USER_AGENT = f"podium/{__version__} (scheduler)"
 POOL_SIZE = 128
 
+NO_LONGER_ALLOWED = "the lease ended while the request waited for a connection"
+
 _ERROR_BODY_TIMEOUT_S = 5.0
 _MAX_ERROR_BODY_BYTES = 1 << 20
 _NO_CODE = "<error>"
 
 _log = get_logger(__name__)
+
+
+def _always() -> bool:
+    return True
 
 
 class HttpTransport:
@@ -59,6 +65,7 @@ class HttpTransport:
         pool_size: requests in flight; further ones wait inside their time limit.
         limiter: our own rate limit (``qps``/``burst``), or None.
         observe: told of every request.
+        may_change: asked just before a request that changes something is handed to its connection.
         monotonic: measures durations; by default it counts the time for which the machine was suspended, so that
             nothing is sent afterwards whose time was over.
 
@@ -75,12 +82,14 @@ class HttpTransport:
         pool_size: int = POOL_SIZE,
         limiter: TokenBucket | None = None,
         observe: RequestObserver | None = None,
+        may_change: Callable[[], bool] = _always,
         monotonic: Callable[[], float] = boottime_s,
     ) -> None:
         self._credentials = credentials
         self._pool_size = pool_size
         self._limiter = limiter
         self._observe = observe
+        self._may_change = may_change
         self._monotonic = monotonic
         url = urlsplit(credentials.server)
         self._host, self._base_path = url.netloc.rpartition("@")[2], url.path.rstrip("/")
@@ -163,9 +172,14 @@ class HttpTransport:
         if connection is None:
             connection = await self._connected(pool, deadline_s - self._monotonic())
         left_s = deadline_s - self._monotonic()
+        problem = ""
         if left_s <= 0.0:  # the connection came in the last moment
+            problem = "no connection in time"
+        elif method != "GET" and not self._may_change():  # the lease may have ended during the wait
+            problem = NO_LONGER_ALLOWED
+        if problem:
             pool.put_back(connection)
-            raise TransportError(f"{self._host}: no connection in time", sent=False)
+            raise TransportError(f"{self._host}: {problem}", sent=False)
         timer = asyncio.get_running_loop().call_later(left_s, connection.give_up, "no answer in time")
         try:
             return await connection.request(data)

@@ -10,8 +10,8 @@ States of ``run``::
         ▼                 └─ stop ─▶ gate closed ─▶ lease released ─▶ stopped                    (exit 0)
      stopped
 
-Invariant: a write is handed to the socket only while ``may_write(its deadline)``; with deadlines ≤ 4 s an honest old
-leader's writes have ended before a new leader may start (15 s - 1 s margin, from the moment a renewal was sent).
+Invariant: a write is handed to its connection only while ``may_write(its deadline)``; with deadlines ≤ 4 s an honest
+old leader's writes have ended before a new leader may start (15 s - 1 s margin, from the moment a renewal was sent).
 
 Threads: everything runs on the loop of the transport, except ``may_write`` and ``is_leader``, which any thread may ask.
 

@@ -206,6 +206,38 @@ def test_connection_that_comes_too_late_is_kept_for_the_next_request(run):
     assert asked == ["/next"]
 
 
+def test_lease_that_ends_while_a_change_waits_for_its_connection(run):
+    """The change is not sent, and said not to have been; what only reads goes on."""
+    asked, leads = [], [True]
+    arrived, over = asyncio.Event(), asyncio.Event()
+
+    async def handler(request):
+        asked.append((request.method, request.path))
+        arrived.set()
+        await over.wait()
+        return web.Response()
+
+    async def go():
+        async with (
+            serving(handler) as port,
+            connected_to(f"http://127.0.0.1:{port}", pool_size=1, may_change=lambda: leads[0]) as transport,
+        ):
+            first = asyncio.create_task(transport.request("POST", "/first", timeout_s=TIMEOUT_S))
+            await arrived.wait()
+            waiting = asyncio.create_task(transport.request("POST", "/waiting", timeout_s=TIMEOUT_S))
+            await asyncio.sleep(0)  # it waits for the only place in the pool
+            leads[0] = False
+            over.set()
+            await first
+            with pytest.raises(TransportError, match="the lease ended while") as late:
+                await waiting
+            await transport.request("GET", "/reading", timeout_s=TIMEOUT_S)
+            return late.value.sent
+
+    assert run(go()) is False
+    assert asked == [("POST", "/first"), ("GET", "/reading")]
+
+
 def test_unauthorized_is_answered_with_a_new_token_once(run):
     """All requests that met the old token share one renewal."""
 
