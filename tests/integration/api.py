@@ -145,6 +145,10 @@ class Cluster:
         }
         self.client.ok("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", manifest)
         self._classes.append(full)
+        # Admission has informers of its own, which hear of the class a moment later.
+        trial = self.pod("trial").set("spec.priorityClassName", full).create_manifest()
+        path = f"{self._collection(trial)}?dryRun=All"
+        eventually(lambda: self.client.call("POST", path, trial)[0] == 201, f"pods of {full} to be admitted")
         return full
 
     # --- looking -----------------------------------------------------------------------------------------------------
