@@ -16,7 +16,8 @@ whatever breaks on the way, intake hears of every object that exists and of ever
         └──▶ LIST, ever more slowly for optional kinds
 
 * The first list is a quorum read, in pages; with ``streamed`` it is the beginning of the watch stream instead.
-* Back-off is 0.2-5 s with jitter; a refused connection is tried again within 0.5 s during the first 30 s.
+* Back-off is 0.2-5 s with jitter. While the server cannot be reached or has only just started, it is tried again
+  within 0.5 s (1 s) during the first 30 s; and a version that has expired meanwhile is answered by a list at once.
 * A server that was unreachable may come back with an older state (etcd restored). Watching it from a version of its
   future would be silent for ever, so after an outage or a silent stream the version is compared first.
 * ``Synced`` comes after the first complete list, and again after each ``Unavailable``.
@@ -33,7 +34,7 @@ from dataclasses import dataclass
 
 from scheduler.api.handle import Clock, Random
 from scheduler.failpoints import async_failpoint, failpoint
-from scheduler.kube.backoff import Backoff
+from scheduler.kube.backoff import MAX_S, Backoff
 from scheduler.kube.errors import ApiError, KubeError, TransportError
 from scheduler.kube.framing import LineSplitter
 from scheduler.kube.known import Known, is_older
@@ -133,6 +134,7 @@ class Reflector:
         self._streamed = settings.streamed
         self._must_list = True
         self._list_began_s = 0.0
+        self._listed_s = -MAX_S
         self._may_be_rewound = False
         self._relist_requested = ""
         self._relist_ticket = 0
@@ -248,7 +250,8 @@ class Reflector:
         stats.objects = len(self._known)
         stats.last_resource_version = version
         self._must_list = self._may_be_rewound = False
-        self._metrics.listed(self._info.kind, stats.objects, self._clock.now() - self._list_began_s)
+        self._listed_s = self._clock.now()
+        self._metrics.listed(self._info.kind, stats.objects, self._listed_s - self._list_began_s)
         if not stats.is_synced:
             stats.is_synced, stats.unavailable_reason = True, ""
             self._slow_backoff.reset()
@@ -377,7 +380,7 @@ class Reflector:
         if self._down_since_s is None:
             self._down_since_s = now_s
             _log.warning("lost the api server", kind=self._info.kind, error=str(error))
-        return self._backoff.next_s(now_s, refused=isinstance(error, TransportError) and error.refused)
+        return self._backoff.next_s(now_s, is_away=isinstance(error, TransportError) and not error.sent)
 
     def _delay_after_refusal(self, error: ApiError) -> float:
         self._heard_from_server()
@@ -386,15 +389,27 @@ class Reflector:
             return 0.0
         if error.status in {403, 404}:
             return self._delay_while_unavailable(error)
-        if error.is_expired:
-            self._need_list("expired")
-        elif error.is_version_too_large:
-            self._need_list("rewound")
-        elif error.message == STARTING:
+        if error.is_expired or error.is_version_too_large:
+            return self._delay_before_relist(error)
+        is_starting = error.message == STARTING
+        if is_starting:
             _log.debug("api server is starting", kind=self._info.kind)
         else:
             _log.warning("request was refused", kind=self._info.kind, error=str(error))
-        return max(self._backoff.next_s(self._clock.now()), error.retry_after_s or 0.0)
+        return max(self._backoff.next_s(self._clock.now(), is_away=is_starting), error.retry_after_s or 0.0)
+
+    def _delay_before_relist(self, error: ApiError) -> float:
+        """Note that our version is of no use and return the seconds to wait before the list.
+
+        None, because an outage that made the back-off long is often what made the version useless, and until the list
+        we decide by what was true before it. Only a server that refuses the version of a list it has just given is
+        not asked for lists faster and faster.
+        """
+        retry_after_s = error.retry_after_s or 0.0
+        now_s = self._clock.now()
+        is_first = not self._must_list and now_s - self._listed_s > MAX_S
+        self._need_list("expired" if error.is_expired else "rewound")
+        return retry_after_s if is_first else max(self._backoff.next_s(now_s), retry_after_s)
 
     def _delay_while_unavailable(self, error: ApiError) -> float:
         info = self._info

@@ -33,10 +33,10 @@ def test_reset_starts_again():
 
 
 @given(st.floats(0.0, 1.0), st.lists(st.floats(0.0, 2.0), max_size=60))
-def test_refused_connections_are_tried_fast_at_first(chance, pauses):
+def test_server_that_is_away_is_tried_fast_at_first(chance, pauses):
     """At most half a second for the first 30 s of an outage, at most the limit afterwards."""
     backoff, now_s = Backoff(Chance(chance)), 0.0
     for pause in pauses:
-        delay = backoff.next_s(now_s, refused=True)
+        delay = backoff.next_s(now_s, is_away=True)
         assert 0.0 < delay <= (FAST_RETRY_S if now_s < OUTAGE_GRACE_S else MAX_S)
         now_s += pause

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from collections import Counter
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,12 +11,14 @@ import pytest
 
 from scheduler.kube.errors import TransportError, api_error
 from scheduler.kube.reflector import FORBIDDEN, NOT_SERVED, Reflector, ReflectorSettings
+from scheduler.kube.starting import STARTING
 from scheduler.kube.transport import JSON, Response
 from scheduler.model.delta import Added, Changed, Rejected, Removed, Synced, Unavailable
 from scheduler.model.node import Node
 from scheduler.testing.clock import FakeClock
 
 REFUSED = TransportError("connection refused", sent=False, refused=True)
+NO_HANDSHAKE = TransportError("no connection: connection reset by peer", sent=False)
 RESET = TransportError("connection reset", sent=True)
 
 
@@ -139,6 +142,7 @@ class Run:
         self.clock = FakeClock()
         self.server = ScriptedServer(self.clock, steps)
         self.told, self.delays = [], []
+        self._waited_s = Counter()
         self.reflector = Reflector(
             Node,
             self.server,
@@ -157,7 +161,11 @@ class Run:
     async def _sleep(self, seconds):
         if seconds:
             self.delays.append(seconds)
+            self._waited_s[len(self.server.calls)] += seconds
             self.clock.advance(seconds)
+
+    def waited_before_call(self, index):
+        return self._waited_s[index % len(self.server.calls)]
 
     @property
     def watched_from(self):
@@ -320,15 +328,54 @@ def test_silent_stream_is_given_up_and_counted():
     assert run.stats.lists == 1
 
 
-def test_outage_is_retried_quickly_at_first():
-    """A refused connection: every half second for 30 s, then with delays up to 5 s."""
-    run = Run(*[REFUSED] * 100, listing(10))
+@pytest.mark.parametrize(
+    "away",
+    [
+        pytest.param(REFUSED, id="nothing listens"),
+        pytest.param(NO_HANDSHAKE, id="what stands before the server gives us no connection"),
+    ],
+)
+def test_outage_is_retried_quickly_at_first(away):
+    """A server without a connection: every half second for 30 s, then with delays up to 5 s."""
+    run = Run(*[away] * 100, listing(10))
     start = 0.0
     for delay in run.delays:
         assert delay <= (0.5 if start < 30.0 else 5.0)
         start += delay
     assert max(run.delays) > 2.5
     assert run.told == ["synced"]
+
+
+def test_server_that_starts_is_asked_every_second():
+    """However many requests it cannot answer yet: the seconds it asks for, and no back-off on top."""
+    starting = refusal(503, "ServiceUnavailable", STARTING, {"retry-after": "1"})
+    assert Run(*[starting] * 12, listing(10)).delays == [1.0] * 12
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        pytest.param(refusal(410, "Expired"), id="expired"),
+        pytest.param(Stream(error_line(410, "Expired"), lasts_s=0.0), id="expired, in the stream"),
+        pytest.param(refusal(504, "Timeout", "Too large resource version: 10, current: 3"), id="rewound"),
+    ],
+)
+def test_version_that_an_outage_made_useless_is_answered_by_a_list_at_once(useless):
+    """The back-off that the outage has made long is not waited for: we decide by what was true before it."""
+    outage = [Stream(RESET, lasts_s=60.0), *[RESET] * 6, listing(10)]
+    run = Run(listing(10, node("a", 3)), Stream(bookmark(10)), *outage, useless, listing(20, node("a", 15)))
+    assert run.told == ["+a@3", "synced", "a@3>15"]
+    assert max(run.delays) > 2.5
+    assert run.waited_before_call(-1) == 0.0
+
+
+def test_server_that_calls_its_own_lists_expired_is_asked_ever_more_slowly():
+    """A list, a version that is of no use, a list: with delays that double to 5 s."""
+    run = Run(listing(10), Stream(bookmark(11)), *[refusal(410), listing(12)] * 8)
+    waits = [run.waited_before_call(index) for index in range(3, 3 + 2 * 8, 2)]
+    assert waits[0] == 0.0
+    bounds = [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert all(bound / 2 <= wait <= bound for wait, bound in zip(waits[1:], bounds, strict=True))
 
 
 def test_other_failures_back_off():
