@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from scheduler.api import Clock
+from scheduler.app.outside import Outside
 from scheduler.failpoints import failpoint
 from scheduler.model.delta import Delta
 from scheduler.state.inbox import Inbox
@@ -63,8 +63,7 @@ class Driver:
         carry_out: Callable[[Instruction], None],
         may_decide: Callable[[], bool],
         is_leading: Callable[[], bool],
-        clock: Clock,
-        perf_counter: Callable[[], float],
+        outside: Outside,
         wake: asyncio.Event,
     ) -> None:
         """Make a driver.
@@ -75,8 +74,7 @@ class Driver:
             carry_out: starts an instruction; must not block.
             may_decide: whether decisions are allowed: leading, synced, bindings in flight below the limit.
             is_leading: whether they may be soon; when it becomes so, ``wake`` is set.
-            clock: the engine's clock, for timers.
-            perf_counter: measures the length of a turn.
+            outside: the clock for timers, what measures the length of a turn, and what is done in idle moments.
             wake: is set whenever something has arrived or changed.
         """
         self._core = core
@@ -84,11 +82,12 @@ class Driver:
         self._carry_out = carry_out
         self._may_decide = may_decide
         self._is_leading = is_leading
-        self._clock = clock
-        self._perf_counter = perf_counter
+        self._clock = outside.clock
+        self._perf_counter = outside.perf_counter
+        self._when_idle = outside.when_idle
         self._wake = wake
         self._is_stopping = False
-        self.last_turn_s = perf_counter()
+        self.last_turn_s = outside.perf_counter()
         """When the last turn ended, on the perf counter; the watchdog reads it from another thread."""
         self.is_in_turn = False
         """Whether a turn is running; one that runs for long is stuck in a plugin."""
@@ -147,6 +146,7 @@ class Driver:
     async def _sleep(self) -> None:
         if self._wake.is_set():
             return
+        self._when_idle()
         timer = asyncio.get_running_loop().call_later(self._sleep_s(), self._wake.set)
         try:
             await self._wake.wait()

@@ -408,8 +408,7 @@ class SchedulingThread:
             carry_out=self._carry_out,
             may_decide=self._may_decide,
             is_leading=lambda: self._is_leading,
-            clock=self._clock,
-            perf_counter=self._outside.perf_counter,
+            outside=self._outside,
             wake=self._wake,
         )
 

@@ -197,6 +197,7 @@ class Replica:
                 perf_counter=Stopwatch(self._loop.time),
                 now_ns=_Calendar(self._loop.time),
                 after_sync=lambda: None,
+                when_idle=lambda: None,
                 blocking=lambda _name: extender.run_blocking,
                 extender_call=lambda _configuration, _observe: extender,
             ),

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.app import driver as driver_module
 from scheduler.app.driver import Driver
+from scheduler.app.outside import Outside
 from scheduler.model.delta import Added
 from scheduler.state.inbox import Inbox
 from scheduler.testing import FakeClock, pod
@@ -51,7 +52,11 @@ class Bench:
     def __init__(self, core):
         self.core, self.clock, self.may, self.leads = core, FakeClock(), True, True
         self.perf_s = 0.0
+        self.idle_after = []
         self.inbox = Inbox(self._on_push)
+
+    def _note_idle(self):
+        self.idle_after.append(list(self.core.done))
 
     def _on_push(self):
         self.wake.set()
@@ -67,8 +72,7 @@ class Bench:
                 carry_out=self.core.done.append,
                 may_decide=lambda: self.may,
                 is_leading=lambda: self.leads,
-                clock=self.clock,
-                perf_counter=lambda: self.perf_s,
+                outside=Outside(clock=self.clock, perf_counter=lambda: self.perf_s, when_idle=self._note_idle),
                 wake=self.wake,
             )
             task = asyncio.create_task(driver.run())
@@ -100,6 +104,18 @@ def test_what_has_arrived_is_applied_before_deciding(bench):
 
     bench.play(script)
     assert bench.core.done == ["apply a", "apply b", "decide", "bind", "decide", "bind"]
+
+
+def test_idle_moment_comes_when_all_is_decided_and_not_before(bench):
+    """What is done then makes no pod wait that is there already."""
+    for name in "ab":
+        bench.inbox._items.append(Added(pod(name).obj()))
+
+    async def script(bench):
+        await bench.until(lambda: bench.idle_after)
+
+    bench.play(script)
+    assert bench.idle_after[0] == ["apply a", "apply b", "decide", "bind", "decide", "bind"]
 
 
 def test_commands_run_between_decisions(bench):

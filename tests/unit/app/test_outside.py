@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
-from scheduler.app.outside import GC_THRESHOLDS, GC_THRESHOLDS_BEFORE_SYNC, Outside
+from scheduler.app.outside import (
+    COLLECT_EVERY_S,
+    GC_THRESHOLDS,
+    GC_THRESHOLDS_BEFORE_SYNC,
+    IdleCollections,
+    Outside,
+)
+from scheduler.testing.clock import FakeClock
+
+
+class _Cycle:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
 
 
 @pytest.fixture
@@ -30,3 +45,28 @@ def test_after_the_sync_the_cluster_is_set_aside_and_garbage_is_collected_again(
 def test_while_a_scheduler_waits_for_its_api_server_garbage_is_collected_too():
     assert gc.isenabled()
     assert GC_THRESHOLDS_BEFORE_SYNC[0] > GC_THRESHOLDS[0] > 0
+
+
+def test_what_has_become_old_is_collected_too_in_an_idle_moment():
+    """Every ten minutes, however few objects are made: a cycle that has outlived two collections is gone."""
+    clock, cycle = FakeClock(), _Cycle()
+    when_idle, is_alive = IdleCollections(clock.now), weakref.ref(cycle)
+    for generation in (0, 1):
+        gc.collect(generation)
+    del cycle
+    when_idle()
+    clock.advance(COLLECT_EVERY_S - 1.0)
+    when_idle()
+    assert is_alive() is not None
+    clock.advance(1.0)
+    when_idle()
+    assert is_alive() is None
+
+
+def test_idle_moments_do_not_collect_more_often_than_that():
+    clock, collected = FakeClock(), []
+    when_idle = IdleCollections(clock.now, lambda: collected.append(clock.now()))
+    for _ in range(3_000):
+        clock.advance(1.0)
+        when_idle()
+    assert len(collected) == 5
