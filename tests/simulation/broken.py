@@ -187,8 +187,14 @@ def _no(*_args: Any, **_named: Any) -> bool:
     return False
 
 
+async def _compares_and_breaks(self: Comparing, *args: Any) -> None:
+    await _COMPARE(self, *args)
+    raise ValueError("a bug after all is done")
+
+
 _POD_CHANGED = PodIntake.changed
 _REMOVE_NODE = Cache.remove_node
+_COMPARE = Comparing.compare_with_server
 
 MUTATIONS = (
     Mutation("a pod whose binding failed is not forgotten", Cache, "forget_pod", _nothing),
@@ -235,6 +241,12 @@ MUTATIONS = (
     ),
     Mutation("a pod that others bound is not noticed", PodIntake, "changed", _only_the_newest),
     Mutation("a node's change is not noticed", NodeIntake, "changed", _nothing),
+    Mutation(
+        "a bug does no harm that can be seen, and is only logged",
+        Comparing,
+        "compare_with_server",
+        _compares_and_breaks,
+    ),
     Mutation("a node that goes away is not noticed", NodeIntake, "removed", _nothing, "delete_node"),
     Mutation(
         "a node that goes away takes its pods along", Cache, "remove_node", _pods_go_with_their_node, "delete_node"

@@ -9,7 +9,7 @@ import asyncio
 import functools
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.kube.transport import Transport
 from tests.simulation.cluster import Cluster
@@ -20,6 +20,7 @@ from tests.simulation.model_api import ModelApi
 from tests.simulation.network import Link, Traffic, Weather, WeatherOf
 from tests.simulation.plan import LOST_LINE, Plan
 from tests.simulation.promises import Promises, Violation
+from tests.simulation.quiet import bugs_heard
 from tests.simulation.replica import COMPARE_S, RIVAL, SCHEDULER_NAME, Replica
 from tests.simulation.virtual_loop import StalledError, VirtualLoop
 
@@ -61,14 +62,16 @@ def run_history(plan: Plan) -> Outcome:
     """Let a plan come true."""
     loop = VirtualLoop()
     history = _History(plan, loop)
-    try:
-        outcome = loop.run_until_complete(history.run())
-        loop.run_until_complete(loop.shutdown_asyncgens())
-    except StalledError as error:
-        outcome = history.outcome(Violation("G8", loop.time(), str(error)))
-    finally:
-        loop.close()
-    return outcome
+    with bugs_heard() as bugs:
+        try:
+            outcome = loop.run_until_complete(history.run())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        except StalledError as error:
+            outcome = history.outcome(Violation("G8", loop.time(), str(error)))
+        finally:
+            loop.close()
+    logged = tuple(Violation("C", outcome.virtual_s, f"a bug was logged: {bug}") for bug in bugs)
+    return replace(outcome, violations=outcome.violations + logged)
 
 
 class _History:

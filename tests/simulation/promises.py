@@ -34,7 +34,7 @@ class Violation:
     """A promise that was broken.
 
     Attributes:
-        promise: G1 to G10.
+        promise: G1 to G10, or C: no bug is logged.
         at_s: when, in seconds of the history.
         what: in words.
     """
