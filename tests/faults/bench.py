@@ -23,7 +23,6 @@ import contextlib
 import http.client
 import json
 import random
-import re
 import shutil
 import signal
 import time
@@ -42,6 +41,7 @@ from tests.faults.failpoints.control import Failpoints
 from tests.faults.history.audit import AuditReader
 from tests.faults.history.beliefs import drift
 from tests.faults.history.checks import broken_promises
+from tests.faults.history.logs import unforeseen
 from tests.faults.history.observer import Observer
 from tests.faults.history.record import History, Violation, described, is_bind, key_of
 from tests.faults.loads import L1_PODS, L1_RATE, L2_PODS, L2_RATE, Load, l1_nodes, l2_nodes, recovery_s
@@ -64,7 +64,6 @@ BELIEF_S = 60.0
 """Long enough for a standby to take over from a leader that has just died."""
 OPENED = 20
 """So many pods are bound when `open_nodes` returns; as many are under way."""
-_EXCEPTION = re.compile(r"Traceback \(most recent call last\)")
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
@@ -98,6 +97,8 @@ class FaultBench:
         self.sampler = Sampler(self.plane)
         self.schedulers: dict[str, SupervisedScheduler] = {}
         self.violations: list[Violation] = []
+        self._violations_kept = 0
+        self._judged = History(frozenset(), frozenset())
         self.secrets: list[str] = []
         self._loads: list[Load] = []
         self._elected: set[str] = set()
@@ -405,7 +406,8 @@ class FaultBench:
 
     def judge(self, *, tolerated: Sequence[str] = (), ignored: Sequence[str] = ()) -> None:
         """Count broken promises, beside those that were counted before; `verdict` does so at the end."""
-        found = broken_promises(self.history())
+        self._judged = self.history()
+        found = broken_promises(self._judged)
         found["dishonest status"] += self._lies_at_rest()
         found["exceptions"] = self._exceptions(tolerated)
         found["secrets in logs"] = self._leaks()
@@ -436,7 +438,10 @@ class FaultBench:
         return [Violation("G10", f"{s.name} at rest: {lie}") for s in deciding for lie in lies_at_rest(self, s)]
 
     def cut(self) -> None:
-        """Forget what has been judged, in runs of hours; what exists now stays known."""
+        """Forget what has been judged, in runs of hours; what exists now stays known, and what led to a broken promise."""
+        if len(self.violations) > self._violations_kept:
+            self._violations_kept = len(self.violations)
+            self._judged.save(self.directory / f"history-{len(self.violations)}.jsonl")
         self._names_seen()
         self.observer.cut()
         self._num_read = 0
@@ -449,8 +454,7 @@ class FaultBench:
         return [
             Violation("C", f"{scheduler.name} logged an exception: {line[:1000]}")
             for scheduler in self.schedulers.values()
-            for line in scheduler.log().splitlines()
-            if _EXCEPTION.search(line) and not any(re.search(pattern, line) for pattern in tolerated)
+            for line in unforeseen(scheduler.log(), tolerated)
         ]
 
     def _leaks(self) -> list[Violation]:

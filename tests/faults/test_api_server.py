@@ -47,6 +47,23 @@ def test_outage_beyond_the_lease(bench: FaultBench) -> None:
     bench.verdict()
 
 
+@fault(2, "API server down for 28 s under L1, leader and standby")
+def test_outage_of_half_a_minute(bench: FaultBench) -> None:
+    """Longer than the leader may go on: it is started anew while the server is away, and one of the two goes on at once."""
+    for name in "ab":
+        bench.scheduler(name)
+    load = bench.load_l1()
+    load.wait_created(150)
+    bench.plane.apiserver.kill()
+    time.sleep(28.0)
+    bench.plane.start_apiserver()
+    ready_s = time.time()
+    bench.settle()
+    bench.figure("N", at_most(3), bench.recovery_s(load, ready_s), "s")
+    bench.figure("restarts", at_most(1), sum(s.restarts for s in bench.schedulers.values()))
+    bench.verdict()
+
+
 @fault(3, "API server killed (-9) and restarted 10 times, 5 s after it was ready, under 300 pods at 50/s each time")
 def test_ten_crashes(bench: FaultBench) -> None:
     """Watches resume from their versions; nobody lists everything anew each time, and each time binding goes on soon."""

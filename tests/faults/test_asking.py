@@ -11,7 +11,10 @@ from tests.faults.asking import Answers, ask
 from tests.faults.history.record import Belief
 
 ELECTED = ("podium-a", "podium-b")
-DUMP = '{"msg": "cached node", "node": "n", "deleted": false, "pods": []}\n{"msg": "scheduling queue", "pending": []}\n'
+DUMP = (
+    '{"msg": "cached node", "node": "n", "deleted": false, "allocatable": {}, "pods": []}\n'
+    '{"msg": "scheduling queue", "pending": []}\n'
+)
 TRUTH = {"n": frozenset()}
 
 
@@ -53,7 +56,7 @@ def asked(*schedulers):
 def test_who_decides_is_asked():
     """The standby is not: it lists everything anew before it decides."""
     leader, standby = Scheduler("a"), Scheduler("b", leads=False)
-    assert asked(leader, standby) == Answers((Belief("a", TRUTH, frozenset(), frozenset(["podium"])),))
+    assert asked(leader, standby) == Answers((Belief("a", TRUTH, frozenset(), frozenset(["podium"]), {"n": {}}),))
     assert standby.asked == []
 
 

@@ -114,12 +114,14 @@ class Belief:
         nodes: pods (``namespace/name uid``) by node.
         pending: pods (``namespace/name``) in its queue.
         profiles: the schedulerNames that it answers to.
+        allocatable: of nodes: CPU in milli-cores, else whole units, without zeros.
     """
 
     scheduler: str
     nodes: Mapping[str, frozenset[str]]
     pending: frozenset[str]
     profiles: frozenset[str]
+    allocatable: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +262,7 @@ class History:
             for belief in self.beliefs:
                 nodes = {name: sorted(pods) for name, pods in belief.nodes.items()}
                 fields = {"pending": sorted(belief.pending), "profiles": sorted(belief.profiles)}
+                fields["allocatable"] = dict(belief.allocatable)
                 lines.append(("belief", fields | {"scheduler": belief.scheduler, "nodes": nodes}))
             output.writelines(json.dumps({kind: record}) + "\n" for kind, record in lines)
 
@@ -284,7 +287,7 @@ def load(file: Path) -> History:
         else:
             nodes = {name: frozenset(pods) for name, pods in record["nodes"].items()}
             pending, profiles = frozenset(record["pending"]), frozenset(record["profiles"])
-            history.beliefs.append(Belief(record["scheduler"], nodes, pending, profiles))
+            history.beliefs.append(Belief(record["scheduler"], nodes, pending, profiles, record["allocatable"]))
     return history
 
 

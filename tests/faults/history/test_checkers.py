@@ -86,10 +86,10 @@ class Story:
         self.history.requests.append(Request(user, self.at_s, verb, resource, namespace, "p", 200, self.at_s))
         return self
 
-    def believes(self, pods: dict[str, list[str]], pending: list[str]) -> Story:
+    def believes(self, pods: dict[str, list[str]], pending: list[str], **offers: dict[str, int]) -> Story:
         nodes = {name: frozenset(f"default/{p} uid-{p}" for p in names) for name, names in pods.items()}
         self.history.beliefs.append(
-            Belief("a", nodes, frozenset(f"default/{p}" for p in pending), frozenset(["podium"]))
+            Belief("a", nodes, frozenset(f"default/{p}" for p in pending), frozenset(["podium"]), offers)
         )
         return self
 
@@ -173,6 +173,8 @@ BROKEN: list[Any] = [
     pytest.param("drift", lambda: Story().node().pod("p").believes({"n": []}, []), "has forgotten", id="a pod forgotten"),
     pytest.param("drift", lambda: Story().node().pod("p").binds("p").believes({"n": ["p"]}, ["p"]),
                  "believes that default/p is pending", id="a bound pod in the queue"),
+    pytest.param("drift", lambda: Story().node().believes({"n": []}, [], n={"cpu": 9_000}), "believes that n offers",
+                 id="a node that offers something else"),
     pytest.param("drift", lambda: Story().node().hears_nothing("a"), "a has not said", id="nothing was said"),
     pytest.param("drift", lambda: Story().node().believes({"n": []}, []).hears_nothing("b"), "b has not said",
                  id="one told the truth, the other nothing"),
@@ -271,12 +273,14 @@ def test_only_complete_lists_count() -> None:
 
 def test_the_last_complete_dump_counts() -> None:
     """A dump under way is not read; a placeholder that holds nothing is no belief."""
-    cached = {"msg": "cached node", "node": "n", "deleted": False, "pods": ["default/p uid-p Pending"]}
-    gone = {"msg": "cached node", "node": "m", "deleted": True, "pods": []}
+    cached = {"msg": "cached node", "node": "n", "deleted": False, "pods": ["default/p uid-p Pending"],
+              "allocatable": {"cpu": 2_000, "example.com/gpu": 0}}  # fmt: skip
+    gone = {"msg": "cached node", "node": "m", "deleted": True, "pods": [], "allocatable": {}}
     end = {"msg": "scheduling queue", "pending": ["default/q"]}
     lines = [cached, gone, end, {"msg": "other"}, cached | {"pods": []}]
     log = "".join(json.dumps(line) + "\n" for line in lines) + '{"msg": "cached node", "no'
-    expected = Belief("a", {"n": frozenset(["default/p uid-p"])}, frozenset(["default/q"]), frozenset(["podium"]))
+    expected = Belief("a", {"n": frozenset(["default/p uid-p"])}, frozenset(["default/q"]), frozenset(["podium"]),
+                      {"n": {"cpu": 2_000}})  # fmt: skip
     assert beliefs.read_belief("a", log, ["podium"]) == expected
     assert beliefs.dumps(log) == 1
 
