@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from scheduler.model.meta import KubeObject, Namespace
 from scheduler.model.policy import PodDisruptionBudget
 from scheduler.model.storage import PersistentVolume, PersistentVolumeClaim
+from scheduler.plugins.inter_pod_affinity.plugin import MAX_TERMS
 from scheduler.testing.builders import PodBuilder, absent, exists, in_, not_in, obj, pod
 from tests.benchmarks.objects import HOSTNAME, ZONE
 
 __all__ = ["KINDS", "MANY", "Kind", "budgets_over_all"]
 
 MANY = 2_000
-_MOST_EVALUATED = 256  # terms; a pod with more of them is refused unseen
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -196,7 +196,7 @@ def _namespaces() -> Iterator[KubeObject]:
                 "labelSelector": _nearly_all(j),
                 "namespaceSelector": {"matchExpressions": [exists("team"), not_in("team", f"x{i}-{j}")]},
             }
-            for j in range(_MOST_EVALUATED)
+            for j in range(MAX_TERMS)
         ]
         yield made.set("spec.affinity.podAffinity", {_REQUIRED: terms}).obj()
 
@@ -227,9 +227,9 @@ def _kinds() -> Iterator[Kind]:
         one=_terms(anti, 1, _nearly_all, key=ZONE, weight=1),
         one_title="one preference",
     )
-    near = _terms(affinity, _MOST_EVALUATED, _all_but_one(_MOST_EVALUATED), key=ZONE)
+    near = _terms(affinity, MAX_TERMS, _all_but_one(MAX_TERMS), key=ZONE)
     one = _terms(affinity, 1, _nearly_all, key=ZONE)
-    yield from _pods("256 affinity terms, one for nobody", 30, near, one=one, one_title="one affinity term")
+    yield from _pods(f"{MAX_TERMS} affinity terms, one for nobody", 30, near, one=one, one_title="one affinity term")
     yield from _pods("2,000 spread constraints by label", 3, _constraints(MANY, _labels))
     yield from _pods("2,000 spread constraints without a pair", 3, _constraints(MANY, _not_these))
     yield from _pods("2,000 node affinity terms", 3, _set("spec.affinity", _node_terms))
