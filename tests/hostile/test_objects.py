@@ -7,6 +7,7 @@ the object, and a plain pod that comes afterwards gets a node.
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 
 import pytest
@@ -35,16 +36,34 @@ def test_it_costs_its_owner(row: Row) -> None:
         assert then.startswith(row.then), then
         assert (then == "") == (row.then == ""), then
         assert world.broken() == []
-        if fate.startswith("rejected: ") and row.kind == "Pod":
-            assert_told(world)
+        if row.expect.startswith("rejected: "):
+            assert_logged(world, row)
+            if row.kind == "Pod":
+                assert_told(world)
         assert world.neighbour_is_scheduled()
+
+
+def assert_logged(world: World, row: Row) -> None:
+    """Check that one line of the log names a rejected object by what could be read of it, and the reason."""
+    (logged,) = [entry for entry in world.log if entry["event"] == "object rejected"]
+    assert logged["log_level"] == "warning"
+    assert (logged["kind"], logged["object"]) == (row.kind, identity_of(row))
+    assert f"rejected: {logged['err']}".startswith(row.expect)
+
+
+def identity_of(row: Row) -> str:
+    """Return namespace and name as an object's bytes tell them; "" where they are no JSON, or tell nothing."""
+    if row.expect.startswith("rejected: watch line cannot be read: "):
+        return ""
+    is_wire = isinstance(row.made, bytes)
+    made = json.loads(row.made.decode(errors="replace"), parse_int=str) if is_wire else row.made
+    metadata = (made.get("metadata") if isinstance(made, dict) else None) or {}
+    return "/".join(metadata[part] for part in ("namespace", "name") if part in metadata)
 
 
 def assert_told(world: World) -> None:
     """Check that who could be read of a rejected pod's identity was told."""
     (rejected,) = world.rejected
-    (logged,) = [entry for entry in world.log if entry["event"] == "object rejected"]
-    assert logged["err"] == rejected.reason
     is_ours = rejected.scheduler_name == "default-scheduler" and not rejected.node_name
     if rejected.name and rejected.namespace and is_ours:
         (note,) = world.notes(rejected.name)
