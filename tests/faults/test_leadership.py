@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.faults.bench import FaultBench, fault
+from tests.faults.durations import impossible
 from tests.faults.faketime import FakeClock
 from tests.faults.history.leadership import NO_CHANGES, changes
 from tests.faults.history.record import WRITE_VERBS, is_bind
@@ -20,6 +21,7 @@ from tests.faults.proxy import Blackhole, DropRequest, Match, Request, Rule
 from tests.faults.results import at_least, at_most, exactly
 from tests.faults.supervisor import SupervisedScheduler
 from tests.integration.api import Json, eventually
+from tests.integration.daemon import Metrics
 
 WAITING = 2_000
 OUTLASTING, AFTERWARDS = 5_400, 200
@@ -215,26 +217,24 @@ def test_wall_clock_jumps(bench: FaultBench, tmp_path: Path) -> None:
     jumping = bench.scheduler("a", environment=clock.environment)
     assert bench.leader is jumping
     steady = bench.scheduler("b")
-    load = bench.load_l1(pods=OUTLASTING)
+    load = bench.load_l1(pods=OUTLASTING, rate=25.0)
     load.wait_created(50)
     before = bench.changes_of_leader()
-    _jump(clock, 24.0)
+    odd = _jump(clock, jumping, 24.0)
     assert bench.leader is jumping
     as_leader = bench.changes_of_leader() - before
-    told = _durations(jumping)
     assert jumping.terminate()[0] == 0
     jumping.start_again()
     jumping.wait_ready()
     assert bench.leader is steady
     before = bench.changes_of_leader()
-    _jump(clock, 24.0)
+    odd += _jump(clock, jumping, 24.0)
     assert bench.leader is steady
     load.end_after(AFTERWARDS)
     bench.settle()
     assert abs(_first_log_time_s(jumping) - time.time()) > HOUR_S / 2, "the process did not see the wrong clock"
     bench.figure("changes of leader", exactly(0), as_leader + bench.changes_of_leader() - before)
-    bench.figure("longest mean duration in its metrics", at_most(60), max(told.values()), "s")
-    bench.figure("shortest", at_least(0), min(told.values()))
+    bench.figure("durations in its metrics that a jump was taken for", exactly(0), len(odd))
     bench.verdict()
 
 
@@ -265,18 +265,27 @@ def _oldest_s(scheduler: SupervisedScheduler) -> float:
     return scheduler.daemon.metrics().total("podium_oldest_pending_pod_age_seconds")
 
 
-def _jump(clock: FakeClock, seconds: float) -> None:
+def _jump(clock: FakeClock, scheduler: SupervisedScheduler, seconds: float) -> list[str]:
+    """Let the clock jump every 3 s; returns the durations that a jump, of which the least is 3,583 s, was taken for."""
+    odd: list[str] = []
+    before = _scraped(scheduler)
     for number in range(int(seconds / 3)):
         clock.set((HOUR_S, -HOUR_S, 0, 17)[number % 4])
         time.sleep(3.0)
+        after = _scraped(scheduler)
+        odd += impossible(before, after, HOUR_S / 2)
+        before = after
+    print("\n".join(odd))
+    return odd
 
 
-def _durations(scheduler: SupervisedScheduler) -> dict[str, float]:
-    """Return the mean of every histogram of seconds that has counted anything."""
-    metrics = scheduler.daemon.metrics()
-    names = [name for name, kind in metrics.families.items() if kind == "histogram" and name.endswith("_seconds")]
-    counts = {name: metrics.total(f"{name}_count") for name in names}
-    return {name: metrics.total(f"{name}_sum") / count for name, count in counts.items() if count}
+def _scraped(scheduler: SupervisedScheduler) -> Metrics:
+    """Return its metrics, however long a busy machine takes: without them the next jump would hide this one."""
+    while True:
+        try:
+            return scheduler.daemon.metrics()
+        except OSError:
+            assert scheduler.daemon.process.is_running, "nobody to be asked for metrics"
 
 
 def _first_log_time_s(scheduler: SupervisedScheduler) -> float:
