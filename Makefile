@@ -7,7 +7,7 @@ PYTEST := $(BIN)/pytest -q
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo run check format test test-fast test-integration controlplane conformance docs docs-reference release lock clean \
-        faults soak bench bench-tools bench-quick bench-core bench-start bench-steady bench-evidence bench-docs
+        faults fault-mutations soak bench bench-tools bench-quick bench-core bench-start bench-steady bench-evidence bench-docs
 
 help:
 	@echo "make demo              see the scheduler at work, on an embedded API server"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-fast         unit, property and conformance tests only"
 	@echo "make test-integration  tests on the real kube-apiserver only"
 	@echo "make faults            every fault test on a real control plane, an hour; make soak: two hours of random faults"
+	@echo "make fault-mutations   the product broken on purpose: each time a fault test must notice, half an hour"
 	@echo "make simulate          thousands of histories in virtual time, HISTORIES=100000 of them"
 	@echo "make fuzz              hostile bytes for everything that reads some, 10 minutes"
 	@echo "make nightly           both with seeds that were never tried, and the audit of the locks"
@@ -121,6 +122,10 @@ faults: dev controlplane prometheus
 	rm -f build/faults/results.jsonl
 	PODIUM_FAULT_PATIENCE=1 $(PYTEST) --faults $(FAULTS) tests/faults; ended=$$?; \
 	  $(BIN)/python -m tests.faults.report $(if $(FAULTS),--partial) && exit $$ended
+
+# Is the bench blind? Fault tests pass with nothing broken, and each notices its breakage (tests/faults/README.md).
+fault-mutations: dev controlplane prometheus
+	$(BIN)/python -m tests.faults.mutations $(MUTATIONS)
 
 # Random faults for two hours; SOAK adds arguments, e.g. make soak SOAK='--soak-minutes 20'
 soak: dev controlplane prometheus

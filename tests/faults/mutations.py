@@ -1,7 +1,11 @@
 """Ways to break the product on purpose, each with the fault test that must then fail: is the bench blind?
 
-python -m tests.faults.mutations            all of them, one after another, a quarter of an hour; prints what caught each
+python -m tests.faults.mutations            all of them, one after another, half an hour; prints what caught each
 python -m tests.faults.mutations NAME ...   some of them
+
+First the named tests run with nothing broken, and must pass: exit code 2 if they do not. A test has caught a mutation if
+a criterion was broken, a figure missed, or something that it waits for did not come; a scheduler that does not start, or
+a bench that does not, is no catch: exit code 1.
 
 A scheduler under test is broken by the start program of its failpoints (`failpoints/__main__.py`), if PODIUM_MUTATION
 names how; nothing of it is in the product.
@@ -14,17 +18,20 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MUTATIONS", "Mutation", "apply", "wanted"]
+from tests.faults.results import BROKEN_RESULTS, ROOT, Result, parsed
+
+__all__ = ["MUTATIONS", "SOUND", "Mutation", "Trial", "apply", "main", "wanted"]
 
 VARIABLE = "PODIUM_MUTATION"
-ROOT = Path(__file__).resolve().parents[2]
+SOUND = "sound"
+"""Instead of a mutation's name: the same start program, and nothing broken."""
 _TIMEOUT_S = 900.0
-_REASON = re.compile(r"^E +(?:AssertionError: )?(.*(?:G\d+|missed|assert|not within).*)$", re.MULTILINE)
+_WAIT = re.compile(r"^E +AssertionError: (not within [0-9.e+]+ s: (?!the daemon to be ready).*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +159,14 @@ MUTATIONS = (
 
 
 def wanted() -> str:
-    """Return how the schedulers of this run are to be broken; "" if they are sound."""
+    """Return how the schedulers of this run are to be broken, or `SOUND`; "" in a run of the product."""
     return os.environ.get(VARIABLE, "")
 
 
 def apply(name: str) -> None:
     """Break this process."""
+    if name == SOUND:
+        return
     (mutation,) = (mutation for mutation in MUTATIONS if mutation.name == name)
     module_name, _, path = mutation.target.partition(":")
     owner: Any = importlib.import_module(module_name)
@@ -172,39 +181,87 @@ def apply(name: str) -> None:
             setattr(module, attribute, broken)
 
 
-def caught(mutation: Mutation) -> str | None:
-    """Return why the test failed under a mutation; None if it passed."""
-    arguments = ["-q", "-x", "--faults", "-p", "no:cacheprovider", "tests/faults", "-k", mutation.test]
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of tests under a mutation, or under none.
+
+    Attributes:
+        code: that pytest ended with.
+        output: of pytest.
+        results: of the tests that came as far as the bench.
+    """
+
+    code: int
+    output: str
+    results: tuple[Result, ...]
+
+    def passed(self, tests: Collection[str]) -> bool:
+        """Tell whether each of the tests has run and passed."""
+        return self.code == 0 and {_name(r) for r in self.results if r.is_passed} >= set(tests)
+
+    def caught_by(self) -> list[str]:
+        """Return the criteria that were broken, the figures that were missed, or else what was waited for in vain."""
+        figures = [str(figure) for result in self.results for figure in result.figures if not figure.is_accepted]
+        criteria = [f"{name} {count}" for result in self.results for name, count in result.promises.items() if count]
+        waits = _WAIT.findall(self.output) if self.results else []
+        return criteria + figures or waits[:1]
+
+
+def _name(result: Result) -> str:
+    return result.test.rpartition("::")[2]
+
+
+def tried(name: str, tests: Collection[str]) -> Trial:
+    """Run fault tests under a mutation, or under `SOUND`."""
+    known = len(_result_lines())
+    arguments = ["-q", "--faults", "-p", "no:cacheprovider", *map(_node_id, tests)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
         cwd=ROOT,
-        env={**os.environ, VARIABLE: mutation.name},
+        env={**os.environ, VARIABLE: name},
         check=False,
         capture_output=True,
         text=True,
-        timeout=_TIMEOUT_S,
+        timeout=_TIMEOUT_S * len(tests),
     )
-    assert done.returncode in (0, 1), done.stdout[-3000:] + done.stderr[-3000:]
-    if done.returncode == 0:
-        return None
-    reasons = _REASON.findall(done.stdout)
-    return reasons[0][:160] if reasons else done.stdout[-300:]
+    return Trial(done.returncode, done.stdout + done.stderr, tuple(map(parsed, _result_lines()[known:])))
 
 
-def main() -> int:
-    """Try mutations; returns the exit code."""
-    given = sys.argv[1:]
+def _result_lines() -> list[str]:
+    return BROKEN_RESULTS.read_text().splitlines() if BROKEN_RESULTS.exists() else []
+
+
+def _node_id(test: str) -> str:
+    (file,) = (file for file in Path(__file__).parent.glob("test_*.py") if f"def {test}(" in file.read_text())
+    return f"{file}::{test}"
+
+
+def main(given: Sequence[str]) -> int:
+    """Try mutations, all if none is given; returns the exit code."""
     unknown = set(given) - {mutation.name for mutation in MUTATIONS}
     assert not unknown, f"no such mutation: {', '.join(sorted(unknown))}"
-    missed = 0
-    for mutation in MUTATIONS:
-        if given and mutation.name not in given:
-            continue
-        reason = caught(mutation)
-        missed += reason is None
-        print(f"{mutation.name}: {mutation.test}: {'MISSED' if reason is None else reason}", flush=True)
+    chosen = [mutation for mutation in MUTATIONS if not given or mutation.name in given]
+    tests = sorted({mutation.test for mutation in chosen})
+    sound = tried(SOUND, tests)
+    if not sound.passed(tests):
+        print(f"nothing is broken, and not all tests pass: nothing follows\n{sound.output[-3000:]}")
+        return 2
+    print(f"{SOUND}: {len(tests)} tests pass", flush=True)
+    missed = [mutation.name for mutation in chosen if not _is_caught(mutation)]
     return 1 if missed else 0
 
 
+def _is_caught(mutation: Mutation) -> bool:
+    trial = tried(mutation.name, [mutation.test])
+    if trial.code == 0:
+        told = "MISSED"
+    elif not (found := trial.caught_by()):
+        told = f"NOT CAUGHT, the test failed otherwise:\n{trial.output[-1000:]}"
+    else:
+        told = "; ".join(found)
+    print(f"{mutation.name}: {mutation.test}: {told}", flush=True)
+    return trial.code == 1 and bool(trial.caught_by())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "faults" / "results.jsonl"
 BROKEN_RESULTS = RESULTS.with_name("mutations.jsonl")
-"""Of schedulers that were broken on purpose: no figures of the product."""
+"""Of runs that ask whether the bench is blind, most with schedulers broken on purpose: no figures of the product."""
 KEPT = ROOT / "build" / "faults" / "kept"
 PATIENCE = "PODIUM_FAULT_PATIENCE"
 DEFAULT_PATIENCE = 5.0
@@ -127,12 +127,17 @@ class Result:
             output.write(json.dumps(asdict(self), ensure_ascii=False) + "\n")
 
 
+def parsed(line: str) -> Result:
+    """Return a result from its line."""
+    record: Mapping = json.loads(line)
+    return Result(**record | {"figures": [Figure(**figure) for figure in record["figures"]]})
+
+
 def read(file: Path) -> list[Result]:
     """Return all results of a file; of several runs of one test the last one counts."""
     found: dict[str, Result] = {}
     for line in file.read_text().splitlines():
-        record: Mapping = json.loads(line)
-        result = Result(**record | {"figures": [Figure(**figure) for figure in record["figures"]]})
+        result = parsed(line)
         found.pop(result.test, None)
         found[result.test] = result
     return sorted(found.values(), key=lambda result: (result.number, result.test))
