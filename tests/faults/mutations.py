@@ -18,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,10 @@ def _first_delay(sound: Any) -> Any:
     return failed
 
 
+def _wall_clock(sound: Any) -> Any:
+    return lambda self: time.time()
+
+
 MUTATIONS = (
     Mutation(
         "no-repair", "what a watch has lost is found, and not listed again",
@@ -150,6 +155,10 @@ MUTATIONS = (
     Mutation(
         "eager", "refused binds are tried again after the first, short back-off",
         "scheduler.cycle.conclude:_REFUSED_ERRORS", lambda sound: 0, "test_binds_forbidden_in_a_namespace",
+    ),
+    Mutation(
+        "wall-clock", "time is read from the wall clock",
+        "scheduler.app.clock:SystemClock.now", _wall_clock, "test_wall_clock_jumps",
     ),
     Mutation(
         "mute", "a scheduler that is asked what it believes says nothing",

@@ -57,11 +57,11 @@ def test_pod_replaced_before_its_bind(bench: FaultBench) -> None:
         cluster.delete(*deleted, *replaced)
         new = uids(cluster.create(*map(cluster.pod, replaced)))
     bench.settle()
-    eventually(lambda: outcomes(scheduler, "gone") == 20, "every old bind to have its outcome")
-    assert {name: uid for name, uid in uids(cluster.pods()).items() if name in cluster.bound()} == new
     done = [r for r in bench.history().binds() if r.is_done]
     bench.figure("binds to a wrong UID", exactly(0), sum(r.binding_uid in old.values() for r in done))
     bench.figure("binds of new pods", exactly(10), sum(r.binding_uid in new.values() for r in done))
+    eventually(lambda: outcomes(scheduler, "gone") == 20, "every old bind to have its outcome")
+    assert {name: uid for name, uid in uids(cluster.pods()).items() if name in cluster.bound()} == new
     bench.verdict()
 
 
