@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,13 +22,14 @@ from tests.faults.bench import FaultBench, fault
 from tests.faults.proxy import DropAnswer, FaultProxy, HoldLines, Lines, Match, Rule
 from tests.faults.results import exactly
 from tests.faults.rights import Right, deployed, documented, grant_all, identity_without
-from tests.integration.api import Cluster, condition, eventually
+from tests.integration.api import Cluster, Json, condition, eventually
 from tests.integration.daemon import LEASE, Daemon
-from tests.integration.storage import MERGE, VOLUMES, Storage
+from tests.integration.storage import MERGE, SELECTED_NODE, VOLUMES, Storage, storage_of
 
 LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE}"
 SIDE_BY_SIDE = 3
 PATIENCE_S = 90.0
+NO_STORAGE = "did not have enough free storage"
 _election = threading.Lock()
 
 
@@ -126,8 +129,77 @@ def reading(scheduler: Deprived) -> None:
     else:
         scheduler.ready()
     scheduler.binds()
-    if "claims stay pending" in documented()[scheduler.right]:
-        claim_is_waited_for(scheduler)
+    if plural in WITHOUT_A_KIND:
+        WITHOUT_A_KIND[plural](scheduler)
+
+
+def read_again(scheduler: Deprived) -> None:
+    """Give the kind back, and wait until it has been read."""
+    grant_all(scheduler.plane, scheduler.user)
+    eventually(lambda: "grant the verbs" not in scheduler.daemon.health("/readyz?verbose")[1],
+               f"{scheduler.right} to be used", timeout_s=PATIENCE_S)  # fmt: skip
+
+
+def not_spread(scheduler: Deprived) -> None:
+    """All but default spreading speaks for the node where a pod's fellows are; who owns them matters once it is known."""
+    cluster = scheduler.cluster
+    fellow = owned_pods(scheduler)
+    cluster.create(cluster.node("other", cpu="4"))
+    half = scheduler.pod("half").requests(cpu="2", memory="4Gi")
+    cluster.create(half.on(f"{cluster.namespace}-other"))
+    cluster.create(*(fellow(f"old{number}").on(f"{cluster.namespace}-n") for number in range(6)))
+    cluster.create(fellow("unaware"))
+    assert cluster.wait_bound("unaware", timeout_s=PATIENCE_S)["unaware"].endswith("-n")
+    read_again(scheduler)
+    cluster.create(fellow("aware"))
+    assert cluster.wait_bound("aware", timeout_s=PATIENCE_S)["aware"].endswith("-other")
+
+
+def owned_pods(scheduler: Deprived) -> Callable[[str], PodBuilder]:
+    """Create an object of the kind that cannot be read; returns what makes its pods."""
+    right, cluster = scheduler.right, scheduler.cluster
+    root = f"/apis/{right.group}/v1" if right.group else "/api/v1"
+    owner = cluster.client.ok("POST", f"{root}/namespaces/{cluster.namespace}/{right.resource}", OWNERS[right.resource])
+    reference = {key: owner["metadata"][key] for key in ("name", "uid")} | {"controller": True}
+    reference |= {"apiVersion": owner["apiVersion"], "kind": owner["kind"]}
+    references = [] if right.resource == "services" else [reference]
+    return lambda name: scheduler.pod(name).label("app", "a").set("metadata.ownerReferences", references)
+
+
+def capacity_is_not_looked_at(scheduler: Deprived) -> None:
+    """A driver publishes capacities, and has none: nobody minds until it is known that it publishes any."""
+    with published_claims(scheduler) as (storage, claim_of):
+        claim_of("unaware")
+        assert storage.wait_selected("unaware") == f"{scheduler.cluster.namespace}-n"
+        read_again(scheduler)
+        claim_of("aware")
+        scheduler.told("aware", NO_STORAGE)
+
+
+def no_capacity_is_known(scheduler: Deprived) -> None:
+    """A driver publishes capacities, and has enough: its volumes have room nowhere until that can be read."""
+    with published_claims(scheduler) as (storage, claim_of):
+        storage.capacity("enough", f"{scheduler.cluster.namespace}-local", "n", "100Gi")
+        claim_of("waiting")
+        scheduler.told("waiting", NO_STORAGE)
+        assert scheduler.is_pending("waiting")
+        grant_all(scheduler.plane, scheduler.user)
+        eventually(lambda: SELECTED_NODE in storage.get_claim("waiting")["metadata"].get("annotations", {}),
+                   f"a node to be selected:\n{scheduler.daemon.log()[-3000:]}", timeout_s=2 * PATIENCE_S)  # fmt: skip
+
+
+@contextlib.contextmanager
+def published_claims(scheduler: Deprived) -> Iterator[tuple[Storage, Callable[[str], object]]]:
+    """Make a driver that publishes capacities; yields what creates a claim of its class, and a pod with it."""
+    with storage_of(scheduler.cluster) as storage:
+        class_name = storage.storage_class(provisioner=storage.csi_driver("driver", storageCapacity=True))
+        time.sleep(3.0)  # a watch that would tell of the driver is not the one that tells of claims
+
+        def claim_of(name: str) -> None:
+            storage.claim(name, class_name)
+            scheduler.cluster.create(scheduler.pod(name).claim(name))
+
+        yield storage, claim_of
 
 
 def claim_is_waited_for(scheduler: Deprived) -> None:
@@ -193,10 +265,22 @@ def events(scheduler: Deprived) -> None:
 
 
 def series(scheduler: Deprived) -> None:
-    """The right is used when an event comes again after six minutes; without it nothing else is missed."""
+    """A pod is tried whenever a node that it does not tolerate grows, always in vain: its event is not counted up."""
     scheduler.ready()
     scheduler.binds()
     scheduler.told("p", "Successfully assigned")
+    cluster, sizes = scheduler.cluster, itertools.count(128)
+    cluster.create(cluster.node("closed", cpu="100").taint("closed"), scheduler.pod("big").requests(cpu="64"))
+    scheduler.told("big", "untolerated taint")
+
+    def refused() -> bool:
+        node = f"/api/v1/nodes/{cluster.namespace}-closed/status"
+        cluster.patch(node, {"status": {"allocatable": {"cpu": str(next(sizes))}}})
+        return scheduler.refusal() in scheduler.daemon.log()
+
+    eventually(refused, "an event to come again", timeout_s=PATIENCE_S, poll_s=1.0)
+    assert not any(event.get("series") for event in cluster.events("big"))
+    scheduler.binds("q")
 
 
 def tokens(scheduler: Deprived) -> None:
@@ -275,6 +359,22 @@ def asking_for_a_volume(scheduler: Deprived) -> None:
     finally:
         storage.close()
 
+
+PODS = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+SELECTED = {"selector": {"matchLabels": {"app": "a"}}, "template": PODS}
+OWNERS: dict[str, Json] = {
+    "services": {"metadata": {"name": "s"}, "spec": {"selector": {"app": "a"}, "ports": [{"port": 80}]}},
+    "replicationcontrollers": {"metadata": {"name": "rc"}, "spec": {"selector": {"app": "a"}, "template": PODS}},
+    "replicasets": {"metadata": {"name": "rs"}, "spec": SELECTED},
+    "statefulsets": {"metadata": {"name": "ss"}, "spec": SELECTED | {"serviceName": "s"}},
+}
+
+WITHOUT_A_KIND: dict[str, Callable[[Deprived], None]] = {
+    **dict.fromkeys(OWNERS, not_spread),
+    **dict.fromkeys(("persistentvolumes", "persistentvolumeclaims", "storageclasses"), claim_is_waited_for),
+    "csidrivers": capacity_is_not_looked_at,
+    "csistoragecapacities": no_capacity_is_known,
+}
 
 SPECIAL: dict[str, Callable[[Deprived], None]] = {
     "create pods/binding": binding,
