@@ -20,7 +20,14 @@ from scheduler.framework.binding import RunBlocking
 from scheduler.framework.extender import ExtenderCall
 from scheduler.kube.extender_client import CallObserver
 
-__all__ = ["COLLECT_EVERY_S", "GC_THRESHOLDS", "GC_THRESHOLDS_BEFORE_SYNC", "IdleCollections", "Outside"]
+__all__ = [
+    "COLLECT_EVERY_S",
+    "GC_THRESHOLDS",
+    "GC_THRESHOLDS_BEFORE_SYNC",
+    "MOST_SHARE_OF_TIME",
+    "IdleCollections",
+    "Outside",
+]
 
 # A collection scans all objects that can refer to others. After the first sync the cluster's objects are set aside
 # (gc.freeze), and collections become rare: what a cycle makes is freed by reference counting.
@@ -30,10 +37,11 @@ GC_THRESHOLDS = (50_000, 20, 100)
 # scheduler may have to try for days to reach its API server.
 GC_THRESHOLDS_BEFORE_SYNC = (1_000_000, 20, 100)
 
-# By count alone an idle scheduler collects once in an hour, or in a day what has become old: until then whatever its
-# lost connections leave behind (exceptions with their tracebacks, transports) is kept. 30,000 pods that have come since
-# the first sync cost a sixth of a second.
-COLLECT_EVERY_S = 600.0
+# By count alone an idle scheduler collects once in an hour, or in a day what has become old. Until then whatever ended
+# connections leave behind (asyncio's transports refer to themselves) is kept, and the memory of the largest heap stays.
+COLLECT_EVERY_S = 60.0
+MOST_SHARE_OF_TIME = 0.001
+"""A collection takes a sixth of a second where 30,000 pods have come since the first sync; the next is later then."""
 
 
 def set_aside() -> None:
@@ -50,7 +58,7 @@ class IdleCollections:
     """Collects all garbage from time to time, called whenever there is nothing to do.
 
     Args:
-        monotonic: for the time between collections, in seconds.
+        monotonic: for the time between collections and for what one takes, in seconds.
         collect: does it.
     """
 
@@ -59,13 +67,14 @@ class IdleCollections:
     ) -> None:
         self._monotonic = monotonic
         self._collect = collect
-        self._last_s = monotonic()
+        self._due_s = monotonic() + COLLECT_EVERY_S
 
     def __call__(self) -> None:
-        now_s = self._monotonic()
-        if now_s - self._last_s >= COLLECT_EVERY_S:
-            self._last_s = now_s
+        begun_s = self._monotonic()
+        if begun_s >= self._due_s:
             self._collect()
+            ended_s = self._monotonic()
+            self._due_s = ended_s + max(COLLECT_EVERY_S, (ended_s - begun_s) / MOST_SHARE_OF_TIME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

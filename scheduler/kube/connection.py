@@ -308,11 +308,15 @@ async def connect(endpoint: Endpoint) -> Connection:
                 Connection, host, port, family=family, ssl=endpoint.tls, server_hostname=server_name
             )
         except OSError as error:
-            failures.append(error)
+            # Its traceback holds a frame of asyncio which holds the error: garbage that waits for a collection.
+            failures.append(error.with_traceback(None))
         else:
             _detect_dead_peers(transport.get_extra_info("socket"))
             return connection
-    raise next((error for error in failures if not isinstance(error, ConnectionRefusedError)), failures[0])
+    try:
+        raise next((error for error in failures if not isinstance(error, ConnectionRefusedError)), failures[0])
+    finally:
+        del failures  # for the same reason: the error's new traceback holds this frame
 
 
 def _detect_dead_peers(sock: socket.socket) -> None:

@@ -11,6 +11,7 @@ from scheduler.app.outside import (
     COLLECT_EVERY_S,
     GC_THRESHOLDS,
     GC_THRESHOLDS_BEFORE_SYNC,
+    MOST_SHARE_OF_TIME,
     IdleCollections,
     Outside,
 )
@@ -48,7 +49,7 @@ def test_while_a_scheduler_waits_for_its_api_server_garbage_is_collected_too():
 
 
 def test_what_has_become_old_is_collected_too_in_an_idle_moment():
-    """Every ten minutes, however few objects are made: a cycle that has outlived two collections is gone."""
+    """Every minute, however few objects are made: a cycle that has outlived two collections is gone."""
     clock, cycle = FakeClock(), _Cycle()
     when_idle, is_alive = IdleCollections(clock.now), weakref.ref(cycle)
     for generation in (0, 1):
@@ -63,10 +64,23 @@ def test_what_has_become_old_is_collected_too_in_an_idle_moment():
     assert is_alive() is None
 
 
-def test_idle_moments_do_not_collect_more_often_than_that():
+@pytest.mark.parametrize(
+    ("took_s", "collections"),
+    [
+        pytest.param(0.005, 60, id="a small cluster: every minute"),
+        pytest.param(0.170, 21, id="a large one: a thousandth of the time"),
+    ],
+)
+def test_collections_take_a_thousandth_of_the_time_at_most(took_s, collections):
     clock, collected = FakeClock(), []
-    when_idle = IdleCollections(clock.now, lambda: collected.append(clock.now()))
-    for _ in range(3_000):
+
+    def collect():
+        clock.advance(took_s)
+        collected.append(clock.now())
+
+    when_idle = IdleCollections(clock.now, collect)
+    for _ in range(3_600):
         clock.advance(1.0)
         when_idle()
-    assert len(collected) == 5
+    assert len(collected) == collections
+    assert len(collected) * took_s <= 3_600 * MOST_SHARE_OF_TIME

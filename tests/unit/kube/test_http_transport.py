@@ -5,7 +5,10 @@ runs on both loops, because they end connections in different ways.
 """
 
 import asyncio
+import contextlib
+import gc
 import ssl
+from collections import Counter
 
 import pytest
 import trustme
@@ -587,3 +590,54 @@ class TestTls:
         )
         with pytest.raises(CredentialsError, match="cannot be used"):
             HttpTransport(credentials)
+
+
+@pytest.fixture
+def garbage():
+    """What only a collection finds, in the end of the test."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+
+    def found():
+        gc.collect()
+        kinds = Counter(type(each).__name__ for each in gc.garbage)
+        return {kind: number for kind, number in kinds.items() if kind in {"frame", "traceback"}}
+
+    yield found
+    gc.set_debug(0)
+    gc.garbage.clear()
+    gc.enable()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param("refused", id="nothing listens"),
+        pytest.param(b"", id="closed without an answer"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", id="cut in the body"),
+        pytest.param(b"nonsense\r\n\r\n", id="not HTTP"),
+    ],
+)
+def test_failures_leave_nothing_for_a_collection(answer, run, garbage):
+    """An outage is hundreds of them: tracebacks that hold their own errors would be kept until the next collection."""
+
+    async def ask(base):
+        async with connected_to(base) as transport:
+            for _ in range(10):
+                with contextlib.suppress(TransportError):
+                    await transport.request("GET", "/a", timeout_s=TIMEOUT_S)
+                with contextlib.suppress(TransportError):
+                    async with transport.stream("/a", connect_timeout_s=TIMEOUT_S) as chunks:
+                        async for _ in chunks:
+                            pass
+
+    async def go():
+        if answer == "refused":
+            await ask(f"http://127.0.0.1:{free_port()}")
+            return
+        async with raw_server(lambda reader, writer: read_and(reader, writer, answer)) as base:
+            await ask(base)
+
+    run(go())
+    assert garbage() == {}
