@@ -21,7 +21,10 @@ from typing import NamedTuple
 from scheduler.model.meta import ObjectMeta
 from scheduler.model.pod import Pod
 
-__all__ = ["Change", "LabelClass", "LabelClasses"]
+__all__ = ["CHEAP_BACKLOG", "Change", "LabelClass", "LabelClasses"]
+
+CHEAP_BACKLOG = 64
+"""Readers with a longer backlog than this, and than there are classes, count anew: so long a log is of no use."""
 
 _LOG_LIMIT = 8192
 _MAX_WEIGHT = 16 * _LOG_LIMIT  # labels in the log
@@ -145,7 +148,8 @@ class LabelClasses:
     def _note(self, change: Change) -> None:
         self._log.append(change)
         self._weight += len(change.of.labels)
-        if len(self._log) >= _LOG_LIMIT or self._weight > _MAX_WEIGHT:
+        useful = min(2 * max(CHEAP_BACKLOG, len(self._by_key)), _LOG_LIMIT)
+        if len(self._log) >= useful or self._weight > _MAX_WEIGHT:
             half = (len(self._log) + 1) // 2
             self._weight -= sum(len(dropped.of.labels) for dropped in self._log[:half])
             del self._log[:half]

@@ -23,7 +23,7 @@ from scheduler.model.meta import LabelSelector, LabelSelectorRequirement
 from scheduler.model.pod import Pod
 from scheduler.model.selectors import label_selector_matches, value_predicate
 from scheduler.state.index.by_code import CodesBySlot, SumsByCode
-from scheduler.state.index.label_classes import Change, LabelClass, LabelClasses
+from scheduler.state.index.label_classes import CHEAP_BACKLOG, Change, LabelClass, LabelClasses
 
 __all__ = ["MatchingPods"]
 
@@ -31,7 +31,6 @@ _MAX_QUESTIONS = 512
 _MAX_KNOWN = 256
 _MAX_KEYS = 8
 _FEW_COUNTS = 16
-_CHEAP_BACKLOG = 64
 
 Slots = NDArray[np.intp]
 QuestionKey = tuple[frozenset[str] | None, tuple[tuple[str, str], ...], tuple[LabelSelectorRequirement, ...], bool]
@@ -103,7 +102,7 @@ class _Question:
         backlog = classes.position - self.position
         if not backlog:
             return
-        many = backlog > _CHEAP_BACKLOG and backlog > classes.num_within(self._namespaces)
+        many = backlog > CHEAP_BACKLOG and backlog > classes.num_within(self._namespaces)
         changes = None if many else classes.changes_since(self.position)
         if changes is None:
             self._count()

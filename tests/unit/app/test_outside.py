@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +25,10 @@ class _Cycle:
 
     def __init__(self) -> None:
         self.itself = self
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture
@@ -62,6 +68,22 @@ def test_what_has_become_old_is_collected_too_in_an_idle_moment():
     clock.advance(1.0)
     when_idle()
     assert is_alive() is None
+
+
+def test_pages_between_what_is_in_use_are_given_back():
+    """Buffers that came and went leave no large heap behind them."""
+    clock = FakeClock()
+    when_idle = IdleCollections(clock.now)
+    before_bytes = _resident_bytes()
+    buffers = [bytes([number % 256]) * 16_384 for number in range(4_000)]
+    kept = [bytes([number % 256]) * 4_000 for number in range(100)]
+    assert _resident_bytes() - before_bytes > 60_000_000
+    kept += buffers[::40]
+    del buffers
+    clock.advance(COLLECT_EVERY_S)
+    when_idle()
+    assert _resident_bytes() - before_bytes < 16_000_000
+    assert len(kept) == 200
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,20 @@ def test_log_is_bounded(classes, monkeypatch):
     assert len(classes.changes_since(2)) == 2
 
 
+def test_log_is_as_long_as_readers_use_it(classes):
+    """Who is further behind than there are classes counts anew, and needs no log: a small cluster has a short one."""
+    for _ in range(1_000):
+        classes.add(on("a"))
+        position = classes.position
+        assert classes.changes_since(max(0, position - label_classes.CHEAP_BACKLOG)) is not None
+        assert classes.changes_since(position - 2 * label_classes.CHEAP_BACKLOG) is None
+    for number in range(500):
+        classes.add(on("a", app=f"app-{number}"))
+    for _ in range(2_000):
+        classes.add(on("b"))
+    assert len(classes.changes_since(classes.position - 501)) == 501
+
+
 def test_log_of_heavy_pods_is_shorter(classes, monkeypatch):
     """A change keeps its pod's labels alive, of which there may be thousands."""
     monkeypatch.setattr(label_classes, "_MAX_WEIGHT", 10)
