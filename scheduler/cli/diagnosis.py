@@ -7,8 +7,9 @@ and which pods wait for whom.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from scheduler.app.rights import LIVE_PROFILE_RIGHTS, RIGHTS, Right, Where
 from scheduler.config.default_plugins import KNOWN_POINTS
@@ -20,6 +21,8 @@ from scheduler.kube.inspection import LeaseSeen, lease_seen, own_name, pending_p
 from scheduler.kube.reviews import Resource, own_access
 from scheduler.kube.transport import Transport
 from scheduler.telemetry.metrics import EMULATED_VERSION
+
+T = TypeVar("T")
 
 __all__ = ["MISSING", "OK", "OLDEST_SERVER", "WARNING", "Diagnosis", "Finding", "one_line"]
 
@@ -125,9 +128,7 @@ class Diagnosis:
         if right.plugin and right.plugin not in self._plugins:
             return [Finding("right", OK, str(right), f"not needed: no profile enables {right.plugin}")]
         asked = [_asked(right, verb, self._election) for verb in right.verbs]
-        answers = await asyncio.gather(
-            *(own_access(self._transport, resource, timeout_s=self._timeout_s) for resource in asked)
-        )
+        answers = await _all(own_access(self._transport, resource, timeout_s=self._timeout_s) for resource in asked)
         missing = tuple(
             verb for verb, answer in zip(right.verbs, answers, strict=True) if not answer.is_allowed
         )  # fmt: skip
@@ -187,6 +188,20 @@ class Diagnosis:
             f"kube-scheduler runs ({_shown(seen.record.holder)} holds {lease}) and serves this name as a rule; {advice}"
         )
         return [Finding("profile", WARNING, DEFAULT_SCHEDULER_NAME, text)]
+
+
+async def _all(questions: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Wait for all answers and return them; the first failure is raised only then.
+
+    Questions that are left behind and fail as well would end in the log with their tracebacks.
+    """
+    answers = await asyncio.gather(*questions, return_exceptions=True)
+    found: list[T] = []
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+        found.append(answer)
+    return found
 
 
 def _asked(right: Right, verb: str, election: LeaderElection) -> Resource:

@@ -183,7 +183,8 @@ class TestCrampedIndex(IndexMachine.TestCase):
     @pytest.fixture(autouse=True)
     def _cramped(self, monkeypatch):
         monkeypatch.setattr(label_classes, "_LOG_LIMIT", 6)
-        monkeypatch.setattr(matching, "_CHEAP_BACKLOG", 1)
+        monkeypatch.setattr(label_classes, "CHEAP_BACKLOG", 1)
+        monkeypatch.setattr(matching, "CHEAP_BACKLOG", 1)
         monkeypatch.setattr(matching, "_FEW_COUNTS", 0)
         monkeypatch.setattr(matching, "_MAX_QUESTIONS", 3)
         monkeypatch.setattr(matching, "_MAX_KNOWN", 1)

@@ -36,6 +36,7 @@ async def second_deletion_may_only_shorten_the_grace(api: Api) -> None:
     await api.bind("p", "n1")
     await api.call("DELETE", api.pod_path("p"), {"gracePeriodSeconds": 60})
     longer = await api.call("DELETE", api.pod_path("p"), {"gracePeriodSeconds": 90})
+    assert longer.code == 200, longer.body
     assert longer.body["metadata"]["deletionGracePeriodSeconds"] == 60
     shorter = await api.call("DELETE", api.pod_path("p"), {"gracePeriodSeconds": 5})
     assert shorter.body["metadata"]["deletionGracePeriodSeconds"] == 5

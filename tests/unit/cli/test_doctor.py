@@ -1,5 +1,6 @@
 """``podium doctor``: what is looked at, what is said of it, exit codes. The API server is the embedded one."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +11,7 @@ from scheduler.cli import diagnosis
 from scheduler.cli.diagnosis import OLDEST_SERVER
 from scheduler.cli.doctor import AS_DEPLOYED, doctor
 from scheduler.config.load import load
-from scheduler.kube.errors import ApiError
+from scheduler.kube.errors import ApiError, KubeError
 from scheduler.testing.apiserver import EmbeddedApiServer
 from scheduler.testing.apiserver import http as embedded
 from tests.controlplane.cluster import REPOSITORY
@@ -493,3 +494,22 @@ def test_the_server_does_not_know_us(server, tmp_path, capsys, monkeypatch):
     assert (
         capsys.readouterr().err == "podium doctor: the credentials are not accepted: 401 Unauthorized: Unauthorized\n"
     )
+
+
+def test_a_second_failure_leaves_no_traceback_in_the_log():
+    """It comes while the first one ends the program; nobody would have waited for it."""
+    told = []
+
+    async def fail(name, after_s):
+        try:
+            await asyncio.sleep(after_s)
+        finally:
+            raise KubeError(name)
+
+    async def ask():
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context["message"]))
+        return await diagnosis._all([fail("first", 0.0), fail("second", 0.05)])
+
+    with pytest.raises(KubeError, match="first"):
+        asyncio.run(ask())
+    assert told == []
