@@ -95,7 +95,7 @@ class Diagnosis:
         """
         server = await self._api_server()
         checks = (self._identity(), *map(self._right, self._rights), self._lease(), self._pods(), self._default_name())
-        return [server, *(finding for found in await asyncio.gather(*checks) for finding in found)]
+        return [server, *(finding for found in await _all(checks) for finding in found)]
 
     # --- server and identity -----------------------------------------------------------------------------------------
 
