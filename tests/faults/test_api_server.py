@@ -10,19 +10,24 @@ from tests.faults.loads import L1_RATE, Load, l1_nodes
 from tests.faults.results import at_most, exactly
 
 
+def _recovery_from_crash_s(bench: FaultBench, away_s: float) -> float:
+    """Kill the API server under L1 and start it again after so long; returns N when all has settled."""
+    load = bench.load_l1()
+    load.wait_created(150)
+    bench.plane.apiserver.kill()
+    time.sleep(away_s)
+    bench.plane.start_apiserver()
+    ready_s = time.time()
+    bench.settle()
+    return bench.recovery_s(load, ready_s)
+
+
 @fault(1, "API server killed (-9) under L1, back after 10 s", starred=True)
 def test_crash_of_10_seconds(bench: FaultBench) -> None:
     """An outage shorter than the lease: the leader stays, and binds at full rate within 3 s."""
     bench.scheduler("a")
     bench.scheduler("b")
-    load = bench.load_l1()
-    load.wait_created(150)
-    bench.plane.apiserver.kill()
-    time.sleep(10.0)
-    bench.plane.start_apiserver()
-    ready_s = time.time()
-    bench.settle()
-    bench.figure("N", at_most(3), bench.recovery_s(load, ready_s), "s")
+    bench.figure("N", at_most(3), _recovery_from_crash_s(bench, 10.0), "s")
     bench.figure("changes of leader", at_most(1), bench.changes_of_leader())
     bench.figure("restarts", at_most(1), sum(s.restarts for s in bench.schedulers.values()))
     bench.verdict()
@@ -52,14 +57,7 @@ def test_outage_of_half_a_minute(bench: FaultBench) -> None:
     """Longer than the leader may go on: it is started anew while the server is away, and one of the two goes on at once."""
     for name in "ab":
         bench.scheduler(name)
-    load = bench.load_l1()
-    load.wait_created(150)
-    bench.plane.apiserver.kill()
-    time.sleep(28.0)
-    bench.plane.start_apiserver()
-    ready_s = time.time()
-    bench.settle()
-    bench.figure("N", at_most(3), bench.recovery_s(load, ready_s), "s")
+    bench.figure("N", at_most(3), _recovery_from_crash_s(bench, 28.0), "s")
     bench.figure("restarts", at_most(1), sum(s.restarts for s in bench.schedulers.values()))
     bench.verdict()
 

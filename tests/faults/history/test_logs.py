@@ -9,17 +9,15 @@ from collections.abc import Iterator
 import pytest
 
 from scheduler.app.supervising import keep_running
-from scheduler.telemetry import logging
+from tests.configured_logs import configured
 from tests.faults.history.logs import unforeseen
 
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
     """What the process logs, as the daemons of the bench do."""
-    stream = io.StringIO()
-    logging.configure("json", stream=stream)
-    yield stream
-    logging.configure()
+    with configured() as stream:
+        yield stream
 
 
 async def _break() -> None:

@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from scheduler.telemetry import logging as telemetry
+from tests.configured_logs import configured
 
 
 @pytest.fixture
@@ -18,17 +19,8 @@ def monotonic():
 @pytest.fixture
 def output(monotonic):
     """A configured process; afterwards everything is as before."""
-    root = stdlib_logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    stream = io.StringIO()
-    telemetry.configure("json", 0, stream, wall_s=lambda: 1769847300.0, monotonic_s=lambda: monotonic[0])
-    yield stream
-    structlog.reset_defaults()
-    telemetry._output.writer = None
-    telemetry.set_verbosity(0)
-    stdlib_logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    with configured(wall_s=lambda: 1769847300.0, monotonic_s=lambda: monotonic[0]) as stream:
+        yield stream
 
 
 def entries(stream):
