@@ -6,7 +6,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import hashlib
+import subprocess
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +18,7 @@ import msgspec
 
 from tests.simulation.many import Tally
 
-__all__ = ["Batch", "Record", "model_digest", "product_digest"]
+__all__ = ["Batch", "Record", "model_digest", "product_digest", "product_files"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,13 +40,21 @@ _NO_MODEL = frozenset(
 )
 """Modules that make no history different."""
 
+_LOADS = """
+import sys
+import tests.simulation.history
+files = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "scheduler"}
+print(*files.values(), sep="\\n")
+"""
+"""Prints their names. Nothing is loaded later: a test sees to that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Seeds that ran one after another.
 
     Attributes:
-        product: digest of the scheduler's code; ``model``: of the simulation's.
+        product: digest of the scheduler's modules that a history loads; ``model``: of the simulation's.
         first: seed; ``count``: of seeds.
         when: date.
         tally: what they had in them.
@@ -92,20 +104,25 @@ class Record:
         return tally
 
 
+@functools.cache
 def product_digest() -> str:
-    """Return what stands for the scheduler's code as it is."""
-    return _digest("scheduler")
+    """Return what stands for the scheduler's code as it is, as far as a history loads it: not the command line, say."""
+    return _digest(product_files())
+
+
+def product_files() -> list[Path]:
+    """Return the files of the scheduler that a history loads."""
+    shown = subprocess.run([sys.executable, "-c", _LOADS], cwd=_ROOT, check=True, capture_output=True, text=True)
+    return [Path(line) for line in shown.stdout.splitlines()]
 
 
 def model_digest() -> str:
     """Return what stands for the simulation's code as it is: with another one a seed means another history."""
-    return _digest("tests/simulation", left_out=_NO_MODEL)
+    return _digest(path for path in (_ROOT / "tests/simulation").rglob("*.py") if path.name not in _NO_MODEL)
 
 
-def _digest(folder: str, left_out: frozenset[str] = frozenset()) -> str:
+def _digest(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sorted((_ROOT / folder).rglob("*.py")):
-        if path.name in left_out:
-            continue
+    for path in sorted(paths):
         digest.update(f"{path.relative_to(_ROOT)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:12]

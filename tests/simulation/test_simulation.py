@@ -13,7 +13,7 @@ from scheduler.app import taking_over
 from tests.simulation.history import run_history
 from tests.simulation.many import Tally
 from tests.simulation.plan import Deed, Fault, Plan, make_plan
-from tests.simulation.record import Record
+from tests.simulation.record import Record, product_files
 from tests.simulation.regressions import REGRESSIONS
 from tests.simulation.shrink import shrunk
 
@@ -109,6 +109,25 @@ def test_a_record_says_what_ran_on_which_code(tmp_path):
     record.product = "another"
     assert not record.has(0, 500)
     assert record.total() == Tally()
+
+
+def test_the_digest_covers_all_that_a_history_runs():
+    """A module that were loaded only when it is needed would be missing in it."""
+    names = "{name for name in sys.modules if name.startswith('scheduler')}"
+    code = f"""
+import sys
+from tests.simulation.history import run_history
+from tests.simulation.plan import make_plan
+before = {names}
+for seed in (9, 1173):
+    run_history(make_plan(seed))
+print(sorted({names} - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    folders = {path.relative_to(ROOT / "scheduler").parts[0] for path in product_files()}
+    assert folders > {"app", "binding", "cycle", "intake", "kube", "plugins", "state"}
+    assert not folders & {"cli", "serving"}
 
 
 def test_a_plan_is_made_small():
