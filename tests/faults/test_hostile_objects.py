@@ -22,7 +22,6 @@ from tests.faults.neighbours import compare, wait_done
 from tests.faults.proxy import Line, Lines, Match, Rewrite, Rule
 from tests.faults.proxy.watch_actions import LineAction, Memory
 from tests.faults.results import at_least, at_most, exactly
-from tests.faults.supervisor import SupervisedScheduler
 from tests.integration.api import Client, Cluster, Json, eventually
 from tests.integration.settled import notes, wait_told
 
@@ -220,12 +219,6 @@ def strange(cluster: Cluster, name: str, pods: int) -> list[str]:
     return [long, *wild]
 
 
-def series(scheduler: SupervisedScheduler) -> set[str]:
-    """Return all series that the scheduler shows, each with its labels."""
-    lines = scheduler.daemon.metrics().text.splitlines()
-    return {line.rpartition(" ")[0] for line in lines if not line.startswith("#")}
-
-
 @fault(39, "a node with 5 MB of annotations, 20,000 labels, control characters in whatever is said")
 def test_strange_texts(bench: FaultBench) -> None:
     """Every line of the log is JSON, no event is too long, and no text of a tenant becomes a series."""
@@ -234,7 +227,7 @@ def test_strange_texts(bench: FaultBench) -> None:
     rules = [scheduler.proxy.add(Rule(Match(resource=kind), Rewrite(spoilt_text))) for kind in ("nodes", "pods")]
     alone = wait_done(bench, bench.load_l1(pods=100))
     made = strange(cluster, "first", 1)  # with all series that there are about pods of this kind
-    known = series(scheduler)
+    known = scheduler.daemon.metrics().names
     beside = bench.load(100, 50.0, prefix="beside")
     made += strange(cluster, "then", 19)
     wait_done(bench, beside)
@@ -242,7 +235,7 @@ def test_strange_texts(bench: FaultBench) -> None:
     bench.figure("bytes of the longest event", at_most(1_024), max(len(note.encode()) for note in said))
     lines = scheduler.log().splitlines()
     bench.figure("lines of the log that are no JSON", exactly(0), sum(not is_json(line) for line in lines))
-    shown = series(scheduler)
+    shown = scheduler.daemon.metrics().names
     bench.figure("series", at_most(5_000), len(shown))
     new = sorted(name for name in shown - known if not name.startswith(SAMPLED))
     print(*new[:20], sep="\n")

@@ -14,9 +14,13 @@ from tests.faults.loads import l2_nodes
 from tests.faults.results import at_least, at_most, exactly
 from tests.faults.soak import FAULTS, Churn
 from tests.faults.supervisor import SupervisedScheduler
+from tests.integration.daemon import Daemon
 
 ROUND_FAULTS = 3
 RATE = 15.0
+MAX_SERIES = 5_000
+MORE_SERIES = 500
+"""The first bind that fails brings 150, with its histograms, and may come late; one a pod or a fault would be thousands."""
 SLOPE_HOURS = 0.5
 """A shorter soak says nothing about the slope of memory, and does not claim to."""
 
@@ -29,14 +33,16 @@ class Sample:
     rss_bytes: int
     threads: int
     files: int
+    series: int
 
     @classmethod
-    def of(cls, pid: int) -> Sample:
-        status = dict(
-            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
-        )
+    def of(cls, daemon: Daemon) -> Sample:
+        process = Path(f"/proc/{daemon.process.pid}")
+        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
         rss_bytes = int(status["VmRSS"].split()[0]) * 1024
-        return cls(time.monotonic(), rss_bytes, int(status["Threads"]), len(list(Path(f"/proc/{pid}/fd").iterdir())))
+        files = len(list((process / "fd").iterdir()))
+        series = len(daemon.metrics().names)
+        return cls(time.monotonic(), rss_bytes, int(status["Threads"]), files, series)
 
 
 @fault(52, "soak: random faults, pods that come and go")
@@ -58,7 +64,7 @@ def test_soak(bench: FaultBench, request: pytest.FixtureRequest) -> None:
         while time.monotonic() < end_s:
             rounds += 1
             faults += _round(bench, churn)
-            samples.append(Sample.of(witness.daemon.process.pid))
+            samples.append(Sample.of(witness.daemon))
     finally:
         churn.stop()
     bench.settle()
@@ -96,6 +102,8 @@ def _growth(bench: FaultBench, samples: list[Sample]) -> None:
     bench.figure("threads that it gained", at_most(0), max(s.threads for s in warm[1:] or warm) - warm[0].threads)
     files = [s.files for s in warm]
     bench.figure("files and sockets that it gained (median)", at_most(4), statistics.median(files) - files[0])
+    bench.figure("series at the end", at_most(MAX_SERIES), warm[-1].series)
+    bench.figure("series that it gained", at_most(MORE_SERIES), warm[-1].series - warm[0].series)
     if hours < SLOPE_HOURS:
         bench.note(f"its memory went from {warm[0].rss_bytes >> 20} to {warm[-1].rss_bytes >> 20} MiB")
         return

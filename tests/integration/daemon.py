@@ -182,6 +182,11 @@ class Metrics:
         """Return type by family name, from the TYPE lines."""
         return dict(re.findall(r"^# TYPE (\S+) (\S+)$", self.text, re.MULTILINE))
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Return every series by its name and labels, as they were shown."""
+        return frozenset(line.rpartition(" ")[0] for line in self.text.splitlines() if not line.startswith("#"))
+
     def series(self, name: str) -> list[tuple[dict[str, str], float]]:
         """Return labels and value of each series of this name."""
         return [(have, value) for found, have, value in self._series if found == name]
