@@ -202,11 +202,25 @@ class FaultBench:
         self.cluster.create(*(node.taint("closed") if closed else node for node in nodes))
 
     def open_nodes(self, load: Load) -> None:
-        """Open the closed nodes for the pods that wait for them; returns while binds are under way."""
+        """Open the closed nodes for the pods that wait for them; returns while binds are under way.
+
+        No scheduler sees it until all are open: on a slow machine the pods would be bound before the last node is.
+        """
         self.cluster.wait_unschedulable(load.created[-1])
-        for node in self.cluster.nodes():
-            self.cluster.patch(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}})
+        with self._frozen():
+            for node in self.cluster.nodes():
+                self.cluster.patch(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}})
         eventually(lambda: self.num_bound() > OPENED, "the first binds", poll_s=0.002)
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        for scheduler in self.schedulers.values():
+            scheduler.freeze()
+        try:
+            yield
+        finally:
+            for scheduler in self.schedulers.values():
+                scheduler.thaw()
 
     def num_bound(self) -> int:
         """Return how many pods of the test the observer knows to be bound."""
