@@ -44,6 +44,7 @@ from tests.faults.history.checks import broken_promises
 from tests.faults.history.logs import unforeseen
 from tests.faults.history.observer import Observer
 from tests.faults.history.record import History, Violation, described, is_bind, key_of
+from tests.faults.history.standstill import StandstillWatch, lived
 from tests.faults.loads import L1_PODS, L1_RATE, L2_PODS, L2_RATE, Load, l1_nodes, l2_nodes, recovery_s
 from tests.faults.planes import AuditedPlane
 from tests.faults.results import Bound, Figure, Result
@@ -80,6 +81,7 @@ class FaultBench:
         directory: for files of this run.
         failpoints: of the schedulers that have some.
         sampler: asks the schedulers each second what they say of themselves.
+        standstill: notes when the whole machine stood still.
     """
 
     def __init__(self, audited: AuditedPlane, result: Result, directory: Path) -> None:
@@ -95,6 +97,7 @@ class FaultBench:
         self.observer = Observer(self.plane)
         self.audit = AuditReader(audited.audit_file)
         self.sampler = Sampler(self.plane)
+        self.standstill = StandstillWatch()
         self.schedulers: dict[str, SupervisedScheduler] = {}
         self.violations: list[Violation] = []
         self._violations_kept = 0
@@ -292,6 +295,7 @@ class FaultBench:
             samples=list(self.sampler.samples),
             since_s=self._since_s,
             bound_before=frozenset(self.observer.bound_before),
+            standstills=list(self.standstill.found),
         )
 
     def _events(self) -> list[Json]:
@@ -411,6 +415,8 @@ class FaultBench:
         """
         self.judge(tolerated=tolerated, ignored=ignored)
         self._try_runbooks()
+        for each in self.standstill.found:
+            self.note(f"the machine stood still for {each.for_s:.1f} s, which the promises are judged without")
         missed = [figure for figure in self.result.figures if not figure.is_accepted]
         self.result.is_passed = not self.violations and not missed
         counted = ", ".join(f"{name} {count}" for name, count in self.result.promises.items())
@@ -421,7 +427,7 @@ class FaultBench:
     def judge(self, *, tolerated: Sequence[str] = (), ignored: Sequence[str] = ()) -> None:
         """Count broken promises, beside those that were counted before; `verdict` does so at the end."""
         self._judged = self.history()
-        found = broken_promises(self._judged)
+        found = broken_promises(lived(self._judged))
         found["dishonest status"] += self._lies_at_rest()
         found["exceptions"] = self._exceptions(tolerated)
         found["secrets in logs"] = self._leaks()
@@ -502,7 +508,7 @@ class FaultBench:
         history.users = frozenset(s.user for s in self.schedulers.values())
         history.elected, history.requests = frozenset(self._elected), self.audit.read()
         history.beliefs, history.unheard = list(self._answers.beliefs), list(self._answers.unheard)
-        history.samples = list(self.sampler.samples)
+        history.samples, history.standstills = list(self.sampler.samples), list(self.standstill.found)
         try:
             history.events = self._events()
         except (OSError, http.client.HTTPException, AssertionError) as error:
@@ -521,6 +527,7 @@ class FaultBench:
                     ending.callback(scheduler.proxy.stop)
                 ending.callback(scheduler.stop)
             ending.callback(self.sampler.stop)
+            ending.callback(self.standstill.stop)
             for load in self._loads:
                 ending.callback(load.stop)
 

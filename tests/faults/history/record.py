@@ -158,6 +158,19 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Standstill:
+    """The machine stood still; see `standstill`.
+
+    Attributes:
+        at_s: the last moment before.
+        for_s: how much the time of day was then set forward.
+    """
+
+    at_s: float
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A promise that was broken.
 
@@ -190,6 +203,7 @@ class History:
         samples: what the schedulers said of themselves, oldest first for each process.
         since_s: what was asked of the API server before is forgotten.
         bound_before: pods (by UID) and their nodes, of versions that are forgotten.
+        standstills: of the machine, oldest first.
     """
 
     users: frozenset[str]
@@ -203,6 +217,7 @@ class History:
     samples: list[Sample] = field(default_factory=list)
     since_s: float = 0.0
     bound_before: frozenset[tuple[str, str]] = frozenset()
+    standstills: list[Standstill] = field(default_factory=list)
 
     def ordered(self) -> list[Version]:
         """Return the versions in the order in which the server made them, what was there at first before all else."""
@@ -252,7 +267,9 @@ class History:
                 "schedulers": sorted(self.schedulers),
                 "elected": sorted(self.elected),
                 "unheard": self.unheard,
+                "since_s": self.since_s,
                 "bound_before": sorted(self.bound_before),
+                "standstills": [asdict(each) for each in self.standstills],
             }
             lines: list[tuple[str, object]] = [("history", head)]
             lines += [("version", asdict(version)) for version in self.versions]
@@ -275,7 +292,9 @@ def load(file: Path) -> History:
         if kind == "history":
             history.users, history.schedulers = frozenset(record["users"]), frozenset(record["schedulers"])
             history.elected, history.unheard = frozenset(record["elected"]), record["unheard"]
+            history.since_s = record["since_s"]
             history.bound_before = frozenset((uid, node) for uid, node in record["bound_before"])
+            history.standstills = [Standstill(**each) for each in record["standstills"]]
         elif kind == "version":
             history.versions.append(Version(**record))
         elif kind == "request":

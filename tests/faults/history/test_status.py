@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.faults.history.record import History, Request, Sample, load
+from tests.faults.history.leadership import writes_after_lease_end
+from tests.faults.history.record import History, Request, Sample, Standstill, load
+from tests.faults.history.standstill import StandstillWatch, lived, lived_s
 from tests.faults.history.status import dishonest_status
+from tests.integration.api import eventually
 
 OURS, RIVAL = "podium-a", "podium-b"
 START_S = 1_000.0
@@ -170,10 +174,46 @@ def test_binds_that_were_never_sent() -> None:
     assert _lies(_sample(1012.0, bound=1), requests=asked) == []
 
 
+def test_nobody_lies_who_stood_still() -> None:
+    """The machine was saved at 1060 s and went on half a minute later, by the time of day; then nobody wrote for 20 s."""
+    stood = [Standstill(1_060.2, 30.0)]
+    seen = [_sample(1_058.0), _sample(1_091.0, stale_s=4.0, silent_since_s=1_057.0)]
+    requests = [*SYNCED, *LEADS, _renewed(1_092.0), _bound(1, 1_104.0), _bound(2, 1_112.0)]
+    history = _history(*seen, requests=requests)
+    assert {violation.at_s for violation in dishonest_status(history)} == {1_091.0}
+    assert dishonest_status(lived(replace(history, standstills=stood))) == []
+    late = writes_after_lease_end(lived(replace(history, standstills=stood)))
+    assert [violation.at_s for violation in late] == [1_082.0]
+
+
+def test_only_what_comes_after_a_standstill_is_earlier() -> None:
+    """Two of them add up; a time that never was stays."""
+    steps = [Standstill(100.0, 30.0), Standstill(200.0, 5.0)]
+    assert [lived_s(at_s, steps) for at_s in (0.0, 99.0, 100.0, 131.0, 206.0)] == [0.0, 99.0, 100.0, 101.0, 171.0]
+
+
+def test_a_step_of_the_clock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, with its size; a clock that is set right bit by bit steps nowhere."""
+    real, added_s = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + added_s[0])
+    watch = StandstillWatch()
+    try:
+        time.sleep(0.2)
+        added_s[0] = 0.1
+        time.sleep(0.2)
+        set_s = real()
+        added_s[0] = 40.0
+        eventually(lambda: watch.found, "the step to be noticed", timeout_s=10.0)
+        time.sleep(0.2)
+    finally:
+        watch.stop()
+    (step,) = watch.found
+    assert step.for_s == pytest.approx(40.0, abs=0.5)
+    assert set_s - 1.0 < step.at_s < set_s + 1.0
+
+
 def test_samples_are_kept_with_the_history(tmp_path: Path) -> None:
     """What a failed run said can be judged again."""
-    history = _history(_sample(1075.0))
+    history = replace(_history(_sample(1075.0), since_s=1000.5), standstills=[Standstill(1_060.2, 30.0)])
     history.save(tmp_path / "history.jsonl")
-    kept = load(tmp_path / "history.jsonl")
-    assert kept.samples == history.samples
-    assert dishonest_status(kept) == dishonest_status(history)
+    assert load(tmp_path / "history.jsonl") == history
