@@ -46,7 +46,7 @@ import tests.simulation.history
 files = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "scheduler"}
 print(*files.values(), sep="\\n")
 """
-"""Prints their names. Nothing is loaded later: a test sees to that."""
+"""Prints the names of those files. Nothing is loaded later: a test sees to that."""
 
 
 @dataclass(frozen=True, slots=True)
