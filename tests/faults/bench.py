@@ -283,13 +283,18 @@ class FaultBench:
 
     def history(self) -> History:
         """Return everything that is known so far."""
+        history = self._recorded()
+        history.events = self._events()
+        return history
+
+    def _recorded(self) -> History:
+        """Return what needs no answer of the API server: all but the events."""
         return History(
             users=frozenset(s.user for s in self.schedulers.values()),
             schedulers=self._profiles(),
             elected=frozenset(self._elected),
             versions=list(self.observer.versions),
             requests=self.audit.read(),
-            events=self._events(),
             beliefs=list(self._answers.beliefs),
             unheard=list(self._answers.unheard),
             samples=list(self.sampler.samples),
@@ -504,11 +509,7 @@ class FaultBench:
                 shutil.copy(log, directory)
         if self.audited.audit_file.exists():
             shutil.copy(self.audited.audit_file, directory)
-        history = self.history_now()
-        history.users = frozenset(s.user for s in self.schedulers.values())
-        history.elected, history.requests = frozenset(self._elected), self.audit.read()
-        history.beliefs, history.unheard = list(self._answers.beliefs), list(self._answers.unheard)
-        history.samples, history.standstills = list(self.sampler.samples), list(self.standstill.found)
+        history = self._recorded()
         try:
             history.events = self._events()
         except (OSError, http.client.HTTPException, AssertionError) as error:

@@ -133,9 +133,9 @@ def test_storm_of_names(bench: FaultBench) -> None:
     bench.figure("pods seen to come and go", at_least(4 * STORM_PODS), events("podium_watch_events_total", kind="Pod"))
     bench.figure("more memory than after the first storm, %", at_most(10), (after_mb / warm_mb - 1) * 100)
     bench.figure("more memory than before any storm, MiB", at_most(MORE_MB), after_mb - before_mb)
-    shown = scheduler.daemon.metrics().names
-    bench.figure("series", at_most(5_000), len(shown))
-    named = sum("second-" in name or "first-" in name for name in shown)
+    metrics = scheduler.daemon.metrics()
+    bench.figure("series", at_most(5_000), len(metrics.names))
+    named = sum("second-" in line or "first-" in line for line in metrics.text.splitlines())
     bench.figure("series that name what came and went", exactly(0), named)
     bench.note(
         f"memory at rest: {before_mb:.0f} MiB before any storm, {warm_mb:.0f} MiB after the first,"
