@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from scheduler.config.default_plugins import KNOWN_POINTS
 from scheduler.config.errors import ConfigError, Problem, UsageError
-from scheduler.config.expand import expand
 from scheduler.config.flags import read_file
 from scheduler.config.gates import FeatureGates, parse_feature_gates
 from scheduler.config.load import Loaded, load_with_notes
-from scheduler.config.types import LeaderElection, Profile, SchedulerConfiguration
-from scheduler.framework.plugin_args import ArgsError
-from scheduler.framework.points import takes_part_in
-from scheduler.framework.profile import args_problem
-from scheduler.framework.registry import ENTRY_POINT_GROUP as PLUGIN_GROUP
-from scheduler.framework.registry import Registry, RegistryError
-from scheduler.kube.lease import LeaseConfig, LeaseConfigError
-from scheduler.plugins import IN_TREE
 
-__all__ = ["USAGE", "check_config", "installed_plugins"]
+if TYPE_CHECKING:
+    from scheduler.framework.registry import Registry
+
+__all__ = ["USAGE", "check_config"]
 
 USAGE = "usage: podium check-config FILE [--output text|json] [--feature-gates LIST]"
 _OUTPUTS = ("text", "json")
@@ -38,17 +32,13 @@ class _Arguments:
     gates: FeatureGates
 
 
-def installed_plugins() -> Registry:
-    """Return Podium's plugins and those that installed distributions offer; imports none of the latter."""
-    return Registry.installed(IN_TREE)
-
-
-def check_config(argv: Sequence[str], installed: Callable[[], Registry] = installed_plugins) -> int:
+def check_config(argv: Sequence[str], installed: Callable[[], Registry] | None = None) -> int:
     """Check a file and print the result.
 
     Args:
         argv: the words after ``check-config``.
-        installed: returns the plugins that could be loaded; those that the file names are.
+        installed: returns the plugins that could be loaded, of which those that the file names are; None stands for
+            Podium's and those of installed packages.
 
     Returns:
         The exit code.
@@ -61,7 +51,7 @@ def check_config(argv: Sequence[str], installed: Callable[[], Registry] = instal
     except UsageError as error:
         print(f"error: {error}\n{USAGE}", file=sys.stderr)
         return 2
-    problems, notes = _check(arguments, installed())
+    problems, notes = _check(arguments, installed)
     if arguments.output == "json":
         _print_json(arguments.file, problems, notes)
     else:
@@ -92,76 +82,21 @@ def _parse(argv: Sequence[str]) -> _Arguments:
     return _Arguments(files[0], values["output"], parse_feature_gates([values["feature-gates"]]))
 
 
-def _check(arguments: _Arguments, registry: Registry) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
+def _check(
+    arguments: _Arguments, installed: Callable[[], Registry] | None
+) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
     try:
         data = sys.stdin.buffer.read() if arguments.file == "-" else read_file(arguments.file)
         loaded: Loaded = load_with_notes(data, arguments.gates)
     except ConfigError as error:
         return error.details, ()
-    configuration = loaded.configuration
-    return (
-        *_election_problems(configuration.leader_election),
-        *_plugin_problems(configuration, registry),
-    ), loaded.notes
+    from scheduler.cli.configuration_problems import (  # noqa: PLC0415  most of a start's time
+        configuration_problems,
+        installed_plugins,
+    )
 
-
-def _election_problems(election: LeaderElection) -> Iterator[Problem]:
-    """Yield what kube-scheduler's checks of a file let pass, and the elector refuses at the start."""
-    if not election.leader_elect:
-        return
-    try:
-        LeaseConfig(
-            identity="check-config",
-            lease_duration_s=election.lease_duration_s,
-            renew_deadline_s=election.renew_deadline_s,
-            retry_period_s=election.retry_period_s,
-        )
-    except LeaseConfigError as error:
-        yield Problem("leaderElection", f"leaderElection: {error}")
-
-
-def _plugin_problems(configuration: SchedulerConfiguration, registry: Registry) -> Iterator[Problem]:
-    """Load what every profile names, decode its arguments and expand the profile, as the daemon will."""
-    yield from (Problem("", text) for text in registry.conflicts)
-    for index, profile in enumerate(configuration.profiles):
-        found = list(_load_problems(profile, index, registry))
-        yield from found
-        if not found:
-            try:
-                expand(profile, lambda point, name: _implements(registry, point, name))
-            except ConfigError as error:
-                if all(_points_are_known(registry, name) for name in profile.plugins.names()):
-                    path = f"profiles[{index}].plugins"
-                    yield Problem(path, f"{path}: {error.problems[0]}")
-
-
-def _load_problems(profile: Profile, index: int, registry: Registry) -> Iterator[Problem]:
-    path = f"profiles[{index}].plugins"
-    for name in dict.fromkeys(profile.plugins.names()):
-        if name in KNOWN_POINTS:
-            continue
-        if name not in registry:
-            text = f'plugin "{name}" is neither part of Podium nor offered by an installed package ({PLUGIN_GROUP})'
-            yield Problem(path, f"{path}: {text}")
-            continue
-        try:
-            registry.args(name, profile.plugin_config.get(name))
-        except ArgsError as error:
-            yield args_problem(profile, f"profiles[{index}]", name, error)
-        except RegistryError as error:
-            yield Problem(path, f"{path}: {error}")
-
-
-def _points_are_known(registry: Registry, name: str) -> bool:
-    return name in KNOWN_POINTS or registry.made(name) is not None
-
-
-def _implements(registry: Registry, point: str, name: str) -> bool:
-    """Say whether the plugin takes part; of one whose class nobody knows before it is made the best is assumed."""
-    if name in KNOWN_POINTS:
-        return point in KNOWN_POINTS[name]
-    made = registry.made(name)
-    return made is None or takes_part_in(made, point)
+    registry = (installed or installed_plugins)()
+    return tuple(configuration_problems(loaded.configuration, registry)), loaded.notes
 
 
 def _print_text(file: str, problems: Sequence[Problem], notes: Sequence[str]) -> None:

@@ -1,12 +1,15 @@
 """``podium check-config``: output, exit codes, plugins of third parties."""
 
 import json
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from scheduler.api import FilterPlugin, PluginArgs
-from scheduler.cli.check_config import check_config, installed_plugins
+from scheduler.cli.check_config import check_config
+from scheduler.cli.configuration_problems import installed_plugins
 from scheduler.framework.registry import ENTRY_POINT_GROUP, Registry
 from scheduler.plugins import IN_TREE
 
@@ -156,6 +159,18 @@ def test_help_exits_0(capsys):
 def test_installed_plugins_are_podiums_and_those_of_packages():
     """Entry points are read without importing anything."""
     assert set(IN_TREE) <= set(installed_plugins().names)
+
+
+def test_file_that_cannot_be_read_needs_no_plugins(tmp_path):
+    """What is wrong with it is said at once: most of a start is the loading of plugins."""
+    path = tmp_path / "config.yaml"
+    path.write_text("profiles: [")
+    program = (
+        "import sys; from scheduler.cli.check_config import check_config; "
+        "code = check_config(sys.argv[1:]); sys.exit('numpy' in sys.modules or 'scheduler.plugins' in sys.modules or code - 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.partition(":")[0], done.stderr) == (0, "yaml", "")
 
 
 def test_arguments_of_plugins_are_decoded(run):
